@@ -155,7 +155,6 @@ class Computed:
 
     results: Results
     roc: RocCurve | None
-    spcc_matrix: FloatArray | None
     prevalence: PrevalenceEstimate | None
     warnings: tuple[str, ...]
 
@@ -192,19 +191,19 @@ def compute(
             else:
                 views.put_one(results, *find(name))
         _put_lost(results, numbers)
-        return Computed(results, None, None, None, ())
+        return Computed(results, None, None, ())
     wanted = [section for section in SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
     _put_lost(results, numbers)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
-    spcc_matrix = views.class_scores.matrix if "spcc" in names and views.class_scores else None
     prevalence = views.calibrated.estimate if "prevalence" in names and views.calibrated else None
     shares = views.class_shares if "prevalence" in names and views.step is None else None
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
     told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
-    return Computed(results, roc, spcc_matrix, prevalence, told)
+    views.forget()
+    return Computed(results, roc, prevalence, told)
 
 
 def _put_lost(results: Results, numbers: Mapping[str, Kept] | None) -> None:

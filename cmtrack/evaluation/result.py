@@ -46,6 +46,7 @@ from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
+from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.segments import SegmentSearch
@@ -493,7 +494,9 @@ class Evaluation(BaseEvaluation):
     @property
     def spcc_matrix(self) -> FloatArray | None:
         """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
-        return self._computed.spcc_matrix
+        if not self.has_section("spcc") or self._views.class_scores is None:
+            return None
+        return spcc_ovo(self._views.class_scores.moments)
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:

@@ -227,9 +227,7 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         elif isinstance(value, (ProperScores, DecisionCounts)):
             known = {f.name: getattr(value, f.name) for f in fields(value)}
             out[item.name] = {name: archive.encode_array(array) for name, array in known.items() if array.size}
-        elif isinstance(value, RankCounts):
-            out[item.name] = archive.encode_array(value.counts)
-        elif isinstance(value, TopScoreCounts):
+        elif isinstance(value, (TopScoreCounts, RankCounts)):
             out[item.name] = archive.encode_table(value.table)
         elif isinstance(value, CrossMoments):
             out[item.name] = archive.encode_array(value.sums)
@@ -298,7 +296,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
             kept[name] = DecisionCounts(**{part: _decoded(part, value[part], shapes[part], "m2") for part in shapes})
         elif name == "ranks":
-            kept[name] = RankCounts(archive.decode_counts(value, (size, size)))
+            kept[name] = RankCounts(archive.decode_table(value, (size, size)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "scaled_rows":
@@ -316,6 +314,9 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
     statistics = Statistics(**kept)
     _check_together(statistics)
     return statistics
+
+
+_SPARSE = ("tops", "ranks")
 
 
 def _check_together(statistics: Statistics) -> None:
@@ -338,9 +339,10 @@ def _check_together(statistics: Statistics) -> None:
             raise ValueError(f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}")
         for name, counts in _counts_of(squares).items():
             own = parts.get(name, counts)
-            if name == "tops" and statistics.tops is not None and squares.tops is not None:
-                places = np.union1d(statistics.tops.table.places, squares.tops.table.places)
-                own, counts = (one.tops.table.at(places) for one in (statistics, squares))
+            if name in _SPARSE and name in parts:
+                tables = [getattr(one, name).table for one in (statistics, squares)]
+                places = np.union1d(*(table.places for table in tables))
+                own, counts = (table.at(places) for table in tables)
             least, most = own**2 / max(rows, 1) * (1 - _ROUNDING), own**2 * (1 + _ROUNDING)
             if own.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
                 raise ValueError(f"the squared weights of {name} cannot go with its weights")
@@ -373,11 +375,10 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
     }
     found |= {
         name: part.counts
-        for name in ("scores", "ranks", "decisions")
+        for name in ("scores", "decisions")
         if (part := getattr(statistics, name)) is not None
     }
-    if statistics.tops is not None:
-        found["tops"] = statistics.tops.sums
+    found |= {name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None}
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
         found |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
@@ -411,7 +412,7 @@ def _read_segments(data: Any, labels: tuple[Any, ...]) -> Segmented:
             raise ValueError(f"segments of {name!r:.80} must differ, got {values!r:.80}")
         n, ranks = len(own) * size, None
         if "ranks" in column:
-            ranks = RankCounts(archive.decode_counts(column["ranks"], (n, size)))
+            ranks = RankCounts.of_array(archive.decode_counts(column["ranks"], (n, size)))
         moments = _read_moments(column["moments"], n) if "moments" in column else None
         if moments is not None and moments.mean.shape[1] not in (size, size + 1):
             raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")

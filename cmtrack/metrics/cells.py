@@ -102,10 +102,15 @@ class Cells(Weighted):
     def with_empty(self, actual: IntArray, predicted: IntArray, hit: BoolArray) -> tuple[Cells, IntArray]:
         """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
         code = (actual * self.size + predicted) * 2 + hit
-        number = np.full(2 * self.size**2, -1)
-        number[(self.actual * self.size + self.predicted) * 2 + self.hit] = np.arange(len(self.weight))
+        own_code = (self.actual * self.size + self.predicted) * 2 + self.hit
+        codes = np.arange(2 * self.size**2) if self.size**2 <= 8 * len(code) else np.union1d(code, own_code)
+        if len(codes) < 2 * self.size**2:  # nearly all cells are empty
+            code, own_code = np.searchsorted(codes, code), np.searchsorted(codes, own_code)
+        number = np.full(len(codes), -1)
+        number[own_code] = np.arange(len(self.weight))
         new = np.unique(code[number[code] < 0])
         number[new] = len(self.weight) + np.arange(len(new))
+        new = codes[new]
         group, none = new // 2, np.zeros(len(new))
         own = (group // self.size, group % self.size, new % 2 == 1, none, none)
         ours = {name: getattr(self, name) for name in ("actual", "predicted", "hit", "weight", "squares")}

@@ -25,10 +25,12 @@ from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
 from cmtrack.metrics.probability import RANKS
+from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 Both: TypeAlias = tuple[float, FloatArray]
 """A value and its influence per cell, shape (C,)."""
+_MOST_VALUES = 1 << 20
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
 """Averages that leave out a class with samples where it is never predicted."""
 
@@ -159,14 +161,21 @@ def cohen_kappa(table: Table, weights: str | None = None) -> Both:
         return value, influence
     if weights not in ("linear", "quadratic"):
         raise ValueError(f"weights must be None, 'linear' or 'quadratic', got {weights!r}")
-    classes = np.arange(cells.size)
-    w = np.abs(classes[:, None] - classes[None, :]) / (cells.size - 1.0)
-    w = w if weights == "linear" else w**2
-    w_q, t_w = w @ q, t @ w
-    q_o, q_e = float(cells.weight @ w[i, j]) / n, float(t @ w_q)
+
+    def apart(first: Any, second: Any) -> Any:
+        w = np.abs(first - second) / (cells.size - 1.0)
+        return w if weights == "linear" else w**2
+
+    classes, of_cell = np.arange(cells.size), apart(i, j)
+    w_q, t_w = np.empty(cells.size), np.zeros(cells.size)
+    for rows in blocks(cells.size, max(1, _MOST_VALUES // cells.size)):
+        w = apart(classes[rows, None], classes)
+        w_q[rows] = w @ q
+        t_w += t[rows] @ w
+    q_o, q_e = float(cells.weight @ of_cell) / n, float(t @ w_q)
     if not q_e > 0:
         return math.nan, np.full(len(i), math.nan)
-    return 1 - q_o / q_e, -(w[i, j] - q_o) / q_e + q_o / q_e**2 * (w_q[i] + t_w[j] - 2 * q_e)
+    return 1 - q_o / q_e, -(of_cell - q_o) / q_e + q_o / q_e**2 * (w_q[i] + t_w[j] - 2 * q_e)
 
 
 def matthews_corrcoef(table: Table) -> Both:

@@ -280,8 +280,8 @@ class RankCells(Weighted):
     """
 
     def __init__(self, ranks: RankCounts, squares: RankCounts | None = None) -> None:
-        self.weight = ranks.counts.sum(axis=0).astype(np.float64)
-        self.squares = self.weight if squares is None else squares.counts.sum(axis=0)
+        self.weight = ranks.by_rank
+        self.squares = self.weight if squares is None else squares.by_rank
 
     def argument(self, weight: Any = None) -> Any:
         return self.weight if weight is None else weight

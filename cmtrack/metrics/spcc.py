@@ -10,6 +10,7 @@ total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Ta
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +24,7 @@ from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_e
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics import ScoreMoments
+from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import CrossMoments, features_of
 
@@ -98,22 +100,28 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
     had as many samples: the sPCC of a well separated pair is small where one class is rare.
     """
     n = moments.n.astype(np.float64)
-    delta, own_m2, other_m2 = (
-        np.diag(moments.mean)[:, None] - moments.mean.T,
-        np.diag(moments.m2)[:, None],
-        moments.m2.T,
-    )
-    share, within = n, own_m2 + other_m2
-    if equal_shares:
-        share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
-        within = (own_m2 / safe[:, None] + other_m2 / safe[None, :]) / 2
-    with np.errstate(all="ignore"):
-        matrix: FloatArray = np.clip(_correlation(share[:, None], share[None, :], delta, within), -1.0, 1.0)
+    share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
+    mean, m2 = np.diag(moments.mean), np.diag(moments.m2)
+    matrix = np.empty(moments.mean.shape)
+    for rows in _blocks_of(len(n)):
+        delta, own_m2, other_m2 = mean[rows, None] - moments.mean[:, rows].T, m2[rows, None], moments.m2[:, rows].T
+        within = own_m2 + other_m2
+        if equal_shares:
+            within = (own_m2 / safe[rows, None] + other_m2 / safe[None, :]) / 2
+        own, other = (share[rows, None], share[None, :]) if equal_shares else (n[rows, None], n[None, :])
+        with np.errstate(all="ignore"):
+            np.clip(_correlation(own, other, delta, within), -1.0, 1.0, out=matrix[rows])
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
 
+def _blocks_of(size: int) -> Iterator[slice]:
+    """The rows of a matrix (K, K) that are computed at a time: that takes several times their memory."""
+    return blocks(size, max(1, _MOST_VALUES // size))
+
+
 _MOST_TERMS = 20_000
+_MOST_VALUES = 1 << 20
 _LEAST_PAIR = 4
 """Samples of two classes from which their correlation counts in a mean: two points are always on a line."""
 
@@ -124,7 +132,8 @@ def fisher_mean(correlations: FloatArray) -> float:
     The mean hides a single bad entry: read the minimum beside it.
     """
     known = correlations[~np.isnan(correlations)]
-    return math.tanh(float(np.arctanh(np.clip(known, -_CLIP, _CLIP)).mean())) if known.size else math.nan
+    np.arctanh(np.clip(known, -_CLIP, _CLIP, out=known), out=known)
+    return math.tanh(float(known.mean())) if known.size else math.nan
 
 
 class ClassScores(Samples):
@@ -188,14 +197,18 @@ class ClassScores(Samples):
         used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
         if len(used) == 1:
             j = int(used[0])
-            own = Sides.of_classes(self.moments.component(j))
-            squares = own if self.squares is None else Sides.of_classes(self.squares.component(j))
-            about = _moved(influence[:, [0, 1 + j, 1 + size + j]].T, own.mean - 1 / size)
-            return float(quadratic_error(about, own, squares)) / self.total
+            return self.error_by(j, influence[:, [0, 1 + j, 1 + size + j]])
         if self.cross is None:
             return None
         squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
         return math.sqrt(squared) / self.total if squared >= 0 else None
+
+    def error_by(self, j: int, influence: FloatArray) -> float:
+        """Standard error of a quadratic in the score j: the coefficients (K, 3) of (1, s, s^2)."""
+        own = Sides.of_classes(self.moments.component(j))
+        squares = own if self.squares is None else Sides.of_classes(self.squares.component(j))
+        about = _moved(influence.T, own.mean - 1 / len(own.mean))
+        return float(quadratic_error(about, own, squares)) / self.total
 
     @staticmethod
     def by_row(influence: FloatArray, actual: IntArray, probabilities: FloatArray) -> FloatArray:
@@ -243,9 +256,15 @@ class Correlations:
 
         return ScoreSamples(sides(scores.moments), None if scores.squares is None else sides(scores.squares))
 
-    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray) -> FloatArray:
-        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight."""
+    def combined(
+        self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
+    ) -> FloatArray:
+        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight.
+
+        Of a single term shape (K, 3): of its score alone.
+        """
         size = len(scores.moments.n)
+        width = 1 if single else size
         of = np.arange(len(terms))
         if self.kind == "ovr":
             own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
@@ -255,10 +274,10 @@ class Correlations:
         sides = pairs.sides
         scale = weights * scores.total / pairs.total
         negative, positive = _moved(scale * pairs.quadratic(correlation), 1 / size - sides.mean).swapaxes(0, 1)
-        found = np.zeros((size, 2 * size + 1))
+        found = np.zeros((size, 2 * width + 1))
         for classes, parts, of_term in ((own, positive, np.arange(len(terms))), (other, negative, of)):
-            column = own[of_term]
-            for place, part in zip((0 * column, 1 + column, 1 + size + column), parts, strict=True):
+            column = of_term if single else own[of_term]
+            for place, part in zip((0 * column, 1 + column, 1 + width + column), parts, strict=True):
                 np.add.at(found, (classes, place), part[of_term])
         return found
 
@@ -275,13 +294,14 @@ class Fisher(Correlations):
         known = np.isfinite(values)
         if self.kind == "ovr":
             return known
-        own, other = self.pair(np.arange(len(values)), len(scores.sizes))
-        together = np.nan_to_num(scores.sizes)[own] + np.nan_to_num(scores.sizes)[other]
-        return known & (together >= _LEAST_PAIR - 1e-9)
+        sizes = np.nan_to_num(scores.sizes)
+        for k, own in enumerate(known.reshape(len(sizes), -1)):
+            own &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
+        return known
 
     def left_out(self, scores: ClassScores) -> int:
         """Number of correlations that are left out though they are defined."""
-        return int(np.isfinite(self.values(scores)).sum() - self.counted(scores).sum())
+        return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def clipped(self, scores: ClassScores) -> int:
         """Number of correlations in the mean that are exactly 1 or -1, and so clipped."""
@@ -312,19 +332,29 @@ class Least(Correlations):
         values = self.values(scores)
         return math.nan if np.isnan(values).all() else float(np.nanmin(values))
 
-    def influence(self, scores: ClassScores) -> FloatArray:
-        """Influence (K, 2K+1)."""
-        return self.combined(scores, np.array([np.nanargmin(self.values(scores))]), np.ones(1))
+    def influence(self, scores: ClassScores, single: bool = False) -> FloatArray:
+        """Influence (K, 2K+1), or (K, 3): of the one score alone."""
+        return self.combined(scores, np.array([np.nanargmin(self.values(scores))]), np.ones(1), single)
+
+    def spread(self, scores: ClassScores, share: bool) -> float | None:
+        """The standard error."""
+        term = np.nanargmin(self.values(scores), keepdims=True)
+        own = term if self.kind == "ovr" else self.pair(term, len(scores.sizes))[0]
+        with np.errstate(all="ignore"):
+            psi = self.influence(scores, single=True)
+            if not psi[:, 1:].any():
+                return scores.standard_error(self.influence(scores))
+            return scores.error_by(int(own[0]), psi)
 
     def interval(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
         """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
         values = self.values(scores)
-        terms, many = np.arange(len(values)), int(np.isfinite(values).sum())
+        many = int(np.isfinite(values).sum())
         with np.errstate(all="ignore"):
-            if len(terms) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
-                n, size = scores.sizes, len(scores.sizes)
-                rough = 2 * np.sqrt((n[:, None] + n) / n[:, None] / n)[~np.eye(size, dtype=np.bool_)]
-                terms = np.argpartition(np.nan_to_num(values - rough, nan=np.inf), _MOST_TERMS)[:_MOST_TERMS]
+            if len(values) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
+                terms = self._least_ends(scores, values.reshape(len(scores.sizes), -1))
+            else:
+                terms = np.arange(len(values))
             every = self.samples(scores, terms)
             found = []
             for own in (every, every.with_flipped(max(wider**2, 1.0))):  # as the interval of each correlation
@@ -333,6 +363,23 @@ class Least(Correlations):
                 found.append(least_correlation(each, errors, sizes, level, degrees, many))
         ends = [one for one in found if one is not None]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+
+    @staticmethod
+    def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
+        """The terms, of values (K, K - 1), with the least lower ends by a rough error."""
+        n, width = scores.sizes, values.shape[1]
+        terms, ends = np.empty(0, dtype=np.int64), np.empty(0)
+        for rows in _blocks_of(len(n)):
+            own = n[rows, None]
+            others = np.arange(len(n)) != np.arange(len(n))[rows, None]
+            rough = 2 * np.sqrt((own + n) / own / n)[others]
+            low = np.nan_to_num(values[rows].ravel() - rough, nan=np.inf)
+            terms = np.concatenate((terms, rows.start * width + np.arange(len(low))))
+            ends = np.concatenate((ends, low))
+            least = np.argpartition(ends, min(_MOST_TERMS, len(ends) - 1))[:_MOST_TERMS]
+            terms, ends = terms[least], ends[least]
+        return terms
 
 
 # -- of binned scores ----------------------------------------------------------------------------------------

@@ -167,6 +167,11 @@ class EvaluationViews(Views):
         views.__dict__.update({name: value for name, value in self.__dict__.items() if name in _WITHOUT_LEVEL})
         return views
 
+    def forget(self) -> None:
+        """Drop what grows with the square of the classes; it is made again when it is asked for."""
+        for name in ("_class_scores", "class_scores", "class_shares"):
+            self.__dict__.pop(name, None)
+
     # -- tables ----------------------------------------------------------------------------------------
 
     @cached_property

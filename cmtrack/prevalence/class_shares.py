@@ -156,13 +156,14 @@ def class_shares(
     size = len(table)
     known = table.sum(axis=1) > 0
     counts = table[known]
-    densities = _densities(counts)
+    del table
     shares = _most_likely(counts, None if target is None else binned)
-    values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
+    values, m, n = np.full(size, math.nan), counts.sum(axis=1), float(binned.sum())
     values[known] = shares
-    m = counts.sum(axis=1)
-    n = float(binned.sum())
+    densities = _densities(counts)
+    del counts
     of_target, of_labelled, variances, sure = covariance_parts(densities, shares, n, m)
+    covariance = np.full((size, size), math.nan)
     covariance[np.ix_(known, known)] = of_target + of_labelled
     identified = np.ones(size, dtype=bool)
     identified[known] = sure
@@ -196,11 +197,13 @@ def covariance_parts(
     identified : bool ndarray of shape (K,)
     """
     gap = densities[:, :-1] - densities[:, -1:]
-    mix = (densities @ shares)[:, None]
-    information = (gap / mix).T @ gap
+    scaled = gap / (densities @ shares)[:, None]
+    information = scaled.T @ gap
+    del gap
     spread, identified = inverse_information(information)
     # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of `pull`, less its mean.
-    pull = (gap / mix) @ spread.T
+    pull = scaled @ spread.T
+    del scaled
     weight = shares**2 / labelled
     means = pull.T @ densities
     of_labelled = (pull * (densities @ weight)[:, None]).T @ pull - (means * weight) @ means.T

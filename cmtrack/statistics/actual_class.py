@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Grouping, Label
-from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
 
@@ -206,11 +206,11 @@ class RankCounts:
 
     Attributes
     ----------
-    counts : ndarray of shape (K, K)
+    table : SparseCounts of shape (K, K)
         Entry (k, r): rows, or weight, of class k that r classes stand before.
     """
 
-    counts: Counts
+    table: SparseCounts
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None) -> RankCounts:
@@ -218,16 +218,30 @@ class RankCounts:
 
         ``actual`` are the actual classes (b,) where the block's own are finer.
         """
-        size, classes = len(values), block.n_classes
+        size = len(values)
         cell = block.codes * size + ranks_of(values, block.codes if actual is None else actual)
-        counts: Any = np.bincount(cell, block.weights, classes * size).reshape(classes, size)
-        whole = block.weights is None or block.weights.dtype.kind == "i"
-        return cls(np.rint(counts).astype(np.int64) if whole else counts)
+        return cls(SparseCounts.of_codes(cell, (block.n_classes, size), block.weights))
+
+    @classmethod
+    def of_array(cls, counts: Counts) -> RankCounts:
+        """The counts of a whole table (K, K)."""
+        return cls(SparseCounts.of_array(counts))
+
+    @property
+    def counts(self) -> Counts:
+        """The whole table (K, K), made anew."""
+        return self.table.array()
+
+    @property
+    def by_rank(self) -> FloatArray:
+        """The rows, or weight, of each rank, shape (K,)."""
+        size = self.table.shape[1]
+        return np.bincount(self.table.places % size, self.table.sums, size).astype(np.float64, copy=False)
 
     def __add__(self, other: RankCounts) -> RankCounts:
-        return RankCounts(self.counts + other.counts)
+        return RankCounts(self.table + other.table)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RankCounts) and np.array_equal(self.counts, other.counts)
+        return isinstance(other, RankCounts) and self.table == other.table
 
     __hash__ = None  # type: ignore[assignment]

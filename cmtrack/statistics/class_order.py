@@ -39,7 +39,7 @@ def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistic
     if kept.losses is not None:
         moved["losses"] = _losses(kept.losses, place, place)
     if kept.ranks is not None:
-        moved["ranks"] = RankCounts(kept.ranks.counts[place])
+        moved["ranks"] = RankCounts.of_array(kept.ranks.counts[place])
     if kept.hits is not None:
         moved["hits"] = HitCounts(kept.hits.accept[:, place][:, :, place], kept.hits.tables)
     if kept.class_scores is not None:
@@ -107,6 +107,6 @@ def _segments(own: SegmentCounts, place: IntArray) -> SegmentCounts:
         own.rows[classes],
         own.matrix[classes][:, place],
         None if own.losses is None else _losses(own.losses, classes, place),
-        None if own.ranks is None else RankCounts(own.ranks.counts[classes]),
+        None if own.ranks is None else RankCounts.of_array(own.ranks.counts[classes]),
         moments,
     )

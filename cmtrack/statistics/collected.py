@@ -304,6 +304,7 @@ def count_rows(
             squares["segments"] = by_segment(weights=squared)
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
+    pairs.setflags(write=False)
     kept["matrix"] = ConfusionMatrix(pairs, labels)
     if segments:
         kept["segments"] = by_segment(weights=weights)

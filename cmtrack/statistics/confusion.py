@@ -47,13 +47,11 @@ class ConfusionMatrix:
         size = len(self.labels)
         if counts.shape != (size, size):
             raise ValueError(f"counts must have shape ({size}, {size}) for {size} labels, got {counts.shape}")
-        if counts.dtype.kind in "iub":
-            counts = counts.astype(np.int64)
-        elif counts.dtype.kind == "f":
-            counts = counts.astype(np.float64)
-        else:
+        if counts.dtype.kind not in "iubf":
             raise ValueError(f"counts must be numbers, got {counts.dtype}")
-        if not np.isfinite(counts).all() or (counts < 0).any():
+        copied = counts.flags.writeable  # what nobody writes need not be copied
+        counts = counts.astype(np.float64 if counts.dtype.kind == "f" else np.int64, copy=copied)
+        if not (np.isfinite(counts.max()) and counts.min() >= 0):
             raise ValueError(f"counts must be finite and not negative, got the minimum {counts.min()}")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)

@@ -132,6 +132,8 @@ class SparseCounts:
         cls, codes: IntArray, shape: tuple[int, ...], weights: FloatArray | IntArray | None = None
     ) -> SparseCounts:
         """Count codes, which are places of the flattened table, or sum their weights."""
+        if math.prod(shape) <= max(_FEW * len(codes), BLOCK):
+            return cls.of_array(count_codes(codes, math.prod(shape), weights).reshape(shape))
         places, number = np.unique(codes, return_inverse=True)
         return cls(shape, places, count_codes(number, len(places), weights))._held()
 
@@ -187,6 +189,9 @@ def count_pairs(
 ) -> Counts:
     """The (K, K) table of actual by predicted codes."""
     size = n_classes * n_classes
+    if _FEW * len(actual) < size:
+        codes = actual.all() * n_classes + predicted.all()
+        return SparseCounts.of_codes(codes, (n_classes, n_classes), weights).array()
     total = zeros(size, weights)
     for rows in blocks(len(actual), max(BLOCK, size)):
         codes = actual.block(rows) * n_classes + predicted.block(rows)

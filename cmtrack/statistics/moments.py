@@ -105,6 +105,7 @@ class ClassBlock:
 
 
 _VALUES = 1 << 18
+_MOST_VALUES = 1 << 20
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
@@ -121,6 +122,10 @@ class ScoreMoments:
         Mean of component l over the samples of class k; 0 where the class has no samples.
     m2, m3, m4 : ndarray of shape (K, L)
         Sums of ``(s - mean)**p`` over the samples of the class.
+
+    Notes
+    -----
+    Cost: 4 K L + K numbers for K classes and L scores.
 
     Examples
     --------
@@ -145,7 +150,20 @@ class ScoreMoments:
         n_classes: int,
         weights: FloatArray | IntArray | None = None,
     ) -> ScoreMoments:
-        """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
+        """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,).
+
+        Notes
+        -----
+        Cost: one pass over n rows of L scores in blocks; O(n L) time and O(K L) memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
+        >>> ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2).mean.round(3).tolist()
+        [[0.7, 0.3], [0.1, 0.9]]
+        """
         parts = []
         for rows in blocks(len(actual)):
             block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
@@ -156,58 +174,101 @@ class ScoreMoments:
 
     @classmethod
     def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
-        """The moments of no samples."""
+        """The moments of no samples.
+
+        Notes
+        -----
+        Cost: O(K L) for K classes and L scores.
+
+        Examples
+        --------
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> ScoreMoments.empty(3, 2).n.tolist()
+        [0, 0, 0]
+        """
         shape = (n_classes, n_components)
         return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
 
     @classmethod
     def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray) -> ScoreMoments:
-        """The moments of one block from the deviations (L, b) of its scores from their class means (L, C)."""
-        sums = np.empty((4, *means.shape))
+        """The moments of one block from the deviations (L, b) of its scores from their class means (L, C).
+
+        Notes
+        -----
+        Cost: O(b L) time for b rows of L scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics.moments import ClassBlock, ScoreMoments
+        >>> block = ClassBlock.sort(np.array([1, 0, 0]), n_classes=2)
+        >>> means, deviations = block.centre(np.array([[0.2, 0.4, 0.9]]))
+        >>> ScoreMoments.of_block(block, means, deviations).m2.round(3).tolist()
+        [[0.02], [0.0]]
+        """
+        whole = np.zeros((4, block.n_classes, len(deviations)))
         step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
         for start in range(0, len(deviations), step):
             own = slice(start, start + step)
             first = deviations[own]
             square = first * first
-            for power, values in enumerate((first, square, square * first, square * square)):
-                sums[power, own] = block.total(values)
-        return cls.of_sums(block, means, deviations, list(sums))
+            sums = [block.total(values) for values in (first, square, square * first, square * square)]
+            for into, values in zip(whole, _corrected(block, means[own], first, sums), strict=True):
+                into[block.present, own] = values.T
+        return cls(block.spread(block.sums, dtype=block.sums.dtype), *whole)
 
     @classmethod
     def of_products(
         cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: FloatArray
     ) -> ScoreMoments:
-        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class."""
+        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class.
+
+        Notes
+        -----
+        Cost: O(K L²) for K classes and L scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics.moments import ClassBlock, ScoreMoments, products
+        >>> block = ClassBlock.sort(np.array([0, 0, 1]), n_classes=2)
+        >>> means, deviations = block.centre(np.array([[0.2, 0.4, 0.9]]))
+        >>> sums = products(block, np.concatenate((np.ones((1, 3)), deviations, deviations)))
+        >>> ScoreMoments.of_products(block, means, deviations, sums).m2.round(3).tolist()
+        [[0.02], [0.0]]
+        """
         size = len(means)
         first, second = np.arange(1, size + 1), np.arange(size + 1, 2 * size + 1)
         pairs = ((0, first), (first, first), (first, second), (second, second))
-        return cls.of_sums(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
-
-    @classmethod
-    def of_sums(
-        cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: Sequence[FloatArray]
-    ) -> ScoreMoments:
-        """The moments of one block from the sums (L, C) of the first four powers of the deviations."""
-        m1, m2, m3, m4 = sums
-        n = block.sums
-        safe = np.where(n > 0, n, 1)
-        off = m1 / safe  # what rounding left in the mean
-        mean = np.where(n > 0, means + off, 0.0)
-        square = off * off
-        m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
-        m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
-        m2 = np.maximum(m2 - n * square, 0.0)
-        constant = (n > 0) & (m2 <= n * _TINY * mean**2)  # nothing but rounding: the score does not vary here
-        mean = np.where(constant, means + deviations[:, block.starts], mean)
-        m2, m3, m4 = (np.where(constant, 0.0, power) for power in (m2, m3, m4))
-        return cls(block.spread(n, dtype=n.dtype), *(block.spread(each) for each in (mean, m2, m3, m4)))
+        parts = _corrected(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
+        return cls(block.spread(block.sums, dtype=block.sums.dtype), *map(block.spread, parts))
 
     @classmethod
     def merge(cls, parts: Sequence[ScoreMoments]) -> ScoreMoments:
-        """The moments of disjoint samples of the same classes and components together."""
+        """The moments of disjoint samples of the same classes and components together.
+
+        Notes
+        -----
+        Cost: O(P K L) time and memory for P parts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> parts = [ScoreMoments.from_scores(np.array([0]), np.array([[s]]), n_classes=1) for s in (0.2, 0.4)]
+        >>> ScoreMoments.merge(parts).m2.round(3).tolist()
+        [[0.02]]
+        """
+        if len(parts) == 1:
+            return parts[0]
         n = np.stack([part.n for part in parts])
-        mean, m2, m3, m4 = (np.stack([getattr(part, name) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
-        return cls(n.sum(axis=0), *_merged(n[:, :, None].astype(np.float64), mean, m2, m3, m4))
+        whole = np.empty((4, *parts[0].mean.shape))
+        step = max(1, _VALUES // max(whole[0, :1].size * len(parts), 1))
+        for start in range(0, n.shape[1], step):  # a few classes at a time
+            own = slice(start, start + step)
+            powers = (np.stack([getattr(part, name)[own] for part in parts]) for name in ("mean", "m2", "m3", "m4"))
+            whole[:, own] = _merged(n[:, own, None].astype(np.float64), *powers)
+        return cls(n.sum(axis=0), *whole)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
@@ -216,42 +277,139 @@ class ScoreMoments:
         return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
-        """The moments of all classes taken as one, shape (1, L)."""
+        """The moments of all classes taken as one, shape (1, L).
+
+        Notes
+        -----
+        Cost: O(K L).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
+        >>> moments.pooled().n.tolist(), moments.pooled().mean.round(3).tolist()
+        ([3], [[0.5]])
+        """
         n = self.n[:, None].astype(np.float64)
         merged = _merged(n, self.mean, self.m2, self.m3, self.m4)
         return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """The moments of some classes only."""
+        """The moments of some classes only.
+
+        Notes
+        -----
+        Cost: O(C L) for C chosen classes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
+        >>> moments.select([1]).mean.tolist()
+        [[0.9]]
+        """
         index = np.asarray(classes, dtype=np.int64)
         return ScoreMoments(*(getattr(self, name)[index] for name in ("n", "mean", "m2", "m3", "m4")))
 
     def component(self, index: int) -> ScoreMoments:
-        """One score component, shape (K, 1)."""
+        """One score component, shape (K, 1).
+
+        Notes
+        -----
+        Cost: O(1): a view.
+
+        Examples
+        --------
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> ScoreMoments.empty(3, 2).component(1).mean.shape
+        (3, 1)
+        """
         return self.components(slice(index, index + 1))
 
     def components(self, index: slice) -> ScoreMoments:
-        """Some of the score components."""
+        """Some of the score components.
+
+        Notes
+        -----
+        Cost: O(1): a view.
+
+        Examples
+        --------
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> ScoreMoments.empty(3, 4).components(slice(0, 2)).mean.shape
+        (3, 2)
+        """
         return ScoreMoments(self.n, *(getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4")))
 
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
-        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
+        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's.
+
+        Notes
+        -----
+        Cost: O(K L).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> moments = ScoreMoments.from_scores(np.array([0, 1, 2]), np.array([[0.2], [0.4], [0.9]]), n_classes=3)
+        >>> moments.by_group(np.array([0, 0, 1]), 2).mean.round(3).tolist()
+        [[0.3], [0.9]]
+        """
         members = (np.flatnonzero(group == g) for g in range(n_groups))
         parts = [self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1]) for own in members]
         stacked = (np.concatenate([getattr(p, name) for p in parts]) for name in ("n", "mean", "m2", "m3", "m4"))
         return ScoreMoments(*stacked)
 
     def others(self) -> tuple[FloatArray, ...]:
-        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each."""
-        own = np.eye(len(self.n), dtype=np.bool_)
-        n, *powers = (np.where(own, 0.0, each) for each in (self.n[:, None], self.mean, self.m2, self.m3, self.m4))
-        return n.sum(axis=0), *_merged(n, *powers)
+        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each.
+
+        Notes
+        -----
+        Cost: O(K² L) time and memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack.statistics import ScoreMoments
+        >>> scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
+        >>> n, mean, *_ = ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2).others()
+        >>> n.tolist(), mean.round(3).tolist()
+        ([1.0, 2.0], [0.1, 0.3])
+        """
+        size, parts = len(self.n), []
+        for scores in np.array_split(np.arange(size), -(-size * size // _MOST_VALUES)):
+            own = np.arange(size)[:, None] == scores
+            whole = (self.n[:, None], *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)))
+            n, *powers = (np.where(own, 0.0, each) for each in whole)
+            parts.append((n.sum(axis=0), *_merged(n, *powers)))
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreMoments):
             return NotImplemented
         names = ("n", "mean", "m2", "m3", "m4")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+
+def _corrected(
+    block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: Sequence[FloatArray]
+) -> tuple[FloatArray, ...]:
+    """Mean and central power sums (L, C) of one block from the sums of the first four powers of the deviations."""
+    m1, m2, m3, m4 = sums
+    n = block.sums
+    safe = np.where(n > 0, n, 1)
+    off = m1 / safe  # what rounding left in the mean
+    mean = np.where(n > 0, means + off, 0.0)
+    square = off * off
+    m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
+    m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
+    m2 = np.maximum(m2 - n * square, 0.0)
+    constant = (n > 0) & (m2 <= n * _TINY * mean**2)  # nothing but rounding: the score does not vary here
+    mean = np.where(constant, means + deviations[:, block.starts], mean)
+    return mean, *(np.where(constant, 0.0, power) for power in (m2, m3, m4))
 
 
 def _merged(

@@ -103,21 +103,22 @@ class SegmentCounts:
             taken(self.rows),
             taken(self.matrix),
             losses,
-            None if ranks is None else RankCounts(taken(ranks.counts)),
+            None if ranks is None else RankCounts.of_array(taken(ranks.counts)),
             moments,
         )
 
     def each(self) -> Iterator[SegmentCounts]:
         """The counts of each segment alone."""
+        table = None if self.ranks is None else self.ranks.counts
         for k, value in enumerate(self.values):
             own = slice(k * self.n_classes, (k + 1) * self.n_classes)
-            losses, ranks, moments = self.losses, self.ranks, self.moments
+            losses, moments = self.losses, self.moments
             if losses is not None:
                 impossible = losses.impossible[:, own]
                 losses = ProperScores(losses.groups, losses.n[own], impossible, losses.mean[own], losses.m2[own])
             if moments is not None:
                 moments = ScoreMoments(*(getattr(moments, name)[own] for name in MOMENTS))
-            ranks = None if ranks is None else RankCounts(ranks.counts[own])
+            ranks = None if table is None else RankCounts.of_array(table[own])
             yield SegmentCounts((value,), self.rows[own], self.matrix[own], losses, ranks, moments)
 
     def rests(self) -> SegmentCounts:
@@ -406,4 +407,6 @@ def _joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], ProperScores):
         n, mean, m2 = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n", "mean", "m2"))
         return ProperScores(parts[0].groups, n, np.hstack([part.impossible for part in parts]), mean, m2)
+    if isinstance(parts[0], RankCounts):
+        return RankCounts.of_array(np.concatenate([part.counts for part in parts]))
     return type(parts[0])(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])))
