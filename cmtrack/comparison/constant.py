@@ -288,10 +288,13 @@ def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int
     rows = _of_classes(like)
     if entry.needs == "probabilities":
         return _constant(like, rows, None, like.statistics.ranking_only), None, 1
-    tried = [(_constant(like, rows, k), k) for k in _answers(like, metric, totals)]
-    tried.sort(key=lambda one: _off(entry, one[0].metrics.get(metric, math.nan)))  # of equal ones the most frequent
-    (best, answer), *worse = tried
-    value, psi = best.metrics.get(metric, math.nan), best.influence(metric)
+    tried = []
+    for k in _answers(like, metric, totals):
+        one = _constant(like, rows, k)  # not kept: each has a matrix of its own
+        tried.append((k, one.metrics.get(metric, math.nan), one.influence(metric)))
+    tried.sort(key=lambda one: _off(entry, one[1]))  # of equal ones the most frequent
+    (answer, value, psi), *worse = tried
+    best = _constant(like, rows, answer)
     if psi is None or not math.isfinite(value):
         return best, answer, 1
     squares = like.statistics.squares
@@ -299,9 +302,8 @@ def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int
     if squares is not None:  # as so many whole rows as Kish's number says
         weights = np.rint(totals[totals > 0] * totals.sum() / squares.matrix.counts.sum()).astype(np.int64)
     close = 1
-    for other, _ in worse:
-        theirs = other.influence(metric)
-        gap = abs(value - other.metrics.get(metric, math.nan))
+    for _, theirs_value, theirs in worse:
+        gap = abs(value - theirs_value)
         if theirs is not None and gap < -ndtri((1 - like.confidence_level) / 2) * standard_error(psi - theirs, weights):
             close += 1
     return best, answer, close

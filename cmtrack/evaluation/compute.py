@@ -26,7 +26,7 @@ from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray, listed
+from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts

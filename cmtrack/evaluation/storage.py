@@ -35,11 +35,11 @@ from cmtrack.statistics.inputs import (
     not_whole,
     shares_of,
 )
-from cmtrack.statistics.moments import CrossMoments
+from cmtrack.statistics.moments import CrossMoments, present_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
 from cmtrack.statistics.segment_values import MAX_SEGMENTS, Others, SegmentRows
-from cmtrack.statistics.segmented import SegmentCounts, Segmented, count_segments
+from cmtrack.statistics.segmented import MOMENTS, SegmentCounts, Segmented, count_segments
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -216,7 +216,8 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         elif isinstance(value, LabelDigest):
             out[item.name] = str(value)
         elif isinstance(value, ScoreMoments):
-            out[item.name] = {f.name: archive.encode_array(getattr(value, f.name)) for f in fields(value)}
+            n = {"n": archive.encode_array(value.n)}
+            out[item.name] = n | {name: archive.encode_array(value.rows(name)) for name in MOMENTS[1:]}
         elif isinstance(value, ScoreCounts):
             out[item.name] = _write_scores(value)
         elif isinstance(value, ClassScoreCounts):
@@ -248,7 +249,7 @@ def _write_segments(name: str, counts: SegmentCounts) -> dict[str, Any]:
     out |= {part: archive.encode_array(array) for part, array in arrays.items()}
     for part in (counts.losses, counts.moments):
         if part is not None:
-            known = {f.name: getattr(part, f.name) for f in fields(part)}
+            known = {f.name: getattr(part, f.name) for f in fields(part) if f.name != "present"}
             written = {key: archive.encode_array(array) for key, array in known.items() if array.size}
             out["losses" if isinstance(part, ProperScores) else "moments"] = written
     return out
@@ -275,7 +276,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name in ("digest", "row_ids"):
             kept[name] = LabelDigest.parse(value)
         elif name in ("moments", "score_moments"):
-            kept[name] = _read_moments(value, size if name == "moments" else 2)
+            kept[name] = _read_moments(value, size if name == "moments" else 2, few=name == "moments")
         elif name in ("scores", "labelled", "target"):
             kept[name] = _read_scores(value, 4 if name == "scores" else None)
             if name == "labelled":
@@ -373,11 +374,7 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
         for name in ("moments", "score_moments", "losses")
         if (part := getattr(statistics, name)) is not None
     }
-    found |= {
-        name: part.counts
-        for name in ("scores", "decisions")
-        if (part := getattr(statistics, name)) is not None
-    }
+    found |= {name: part.counts for name in ("scores", "decisions") if (part := getattr(statistics, name)) is not None}
     found |= {name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None}
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
@@ -456,15 +453,15 @@ def _decoded(name: str, data: Any, shape: tuple[int | None, ...], *more: str) ->
     )
 
 
-def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
-    moments = ScoreMoments(
-        **{name: _decoded(name, value, (rows,) if name == "n" else (rows, None)) for name, value in data.items()}
-    )
-    if moments.n.shape != (rows,) or any(
-        getattr(moments, name).shape != moments.mean.shape or len(moments.mean) != rows for name in ("m2", "m3", "m4")
-    ):
-        raise ValueError(f"moments must have {rows} rows, got {moments.n.shape} and {moments.mean.shape}")
-    return moments
+def _read_moments(data: dict[str, Any], rows: int, few: bool = False) -> ScoreMoments:
+    n, present, powers = _decoded("n", data["n"], (rows,)), None, []
+    for name in MOMENTS[1:]:
+        part = _decoded(name, data[name], (rows, None))
+        present = present_of(n, part.shape[1]) if few else None
+        powers.append(part if present is None else part[present])
+    if any(part.shape != powers[0].shape for part in powers):
+        raise ValueError(f"moments must be of the same scores, got {[part.shape for part in powers]}")
+    return ScoreMoments(n, *powers, present)
 
 
 def _read_losses(data: dict[str, Any], rows: int, size: int) -> ProperScores:

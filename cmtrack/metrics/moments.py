@@ -87,13 +87,13 @@ class Sides:
     @classmethod
     def of_classes(cls, moments: ScoreMoments) -> Sides:
         """Moments of a single score in C classes, arrays (C,)."""
-        powers = (part[:, 0] for part in (moments.mean, moments.m2, moments.m3, moments.m4))
+        powers = (moments.rows(name)[:, 0] for name in ("mean", "m2", "m3", "m4"))
         return cls(moments.n.astype(np.float64), *powers)
 
     @classmethod
     def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
         """Score k in the other classes together and in class k, for each class k."""
-        own = (np.diag(part) for part in (moments.mean, moments.m2, moments.m3, moments.m4))
+        own = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *own), strict=True)))
 
@@ -117,7 +117,8 @@ class Sides:
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
         """Means of the sum of some classes' scores in these classes and in the others; its spread is not known."""
-        sums = moments.n * moments.mean[:, positive].sum(axis=1)
+        sums = np.zeros(len(positive))
+        sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
         n, total = (np.array([part[~positive].sum(), part[positive].sum()], float) for part in (moments.n, sums))
         return cls(n, np.divide(total, n, out=np.zeros(2), where=n > 0), *(np.full((3, 2), np.nan)))
 

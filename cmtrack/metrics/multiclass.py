@@ -25,12 +25,11 @@ from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
 from cmtrack.metrics.probability import RANKS
-from cmtrack.statistics.counting import blocks
+from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 Both: TypeAlias = tuple[float, FloatArray]
 """A value and its influence per cell, shape (C,)."""
-_MOST_VALUES = 1 << 20
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
 """Averages that leave out a class with samples where it is never predicted."""
 
@@ -168,7 +167,7 @@ def cohen_kappa(table: Table, weights: str | None = None) -> Both:
 
     classes, of_cell = np.arange(cells.size), apart(i, j)
     w_q, t_w = np.empty(cells.size), np.zeros(cells.size)
-    for rows in blocks(cells.size, max(1, _MOST_VALUES // cells.size)):
+    for rows in row_blocks(cells.size, cells.size):
         w = apart(classes[rows, None], classes)
         w_q[rows] = w @ q
         t_w += t[rows] @ w

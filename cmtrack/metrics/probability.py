@@ -17,6 +17,7 @@ from scipy.special import digamma
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
+from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
 
@@ -225,13 +226,15 @@ class LossSamples(Samples):
         """
         if self._moments is None:
             return None
-        n, mean = self.scores.n.astype(np.float64), self._moments.mean
+        n, own, classes = self.scores.n.astype(np.float64), self._moments.diagonal("mean"), self._moments.classes
         size = len(n)
         groups = np.arange(size) if self.groups is None else self.groups
-        same = groups[:, None] == groups
-        own, together = np.diag(mean), (mean * same).sum(axis=1)
+        together = np.zeros(size)
+        for rows in row_blocks(len(classes), size):
+            same = groups[classes[rows], None] == groups
+            together[classes[rows]] = (self._moments.mean[rows] * same).sum(axis=1)
         by_class = own / np.where(together > 0, together, 1.0) if self.loss == "within" else together
-        inside = n * (same.sum(axis=1) > 1) if self.loss == "within" else n
+        inside = n * (np.bincount(groups)[groups] > 1) if self.loss == "within" else n
         if not inside.sum() > 0:
             return None
         sure = float(inside @ by_class) / float(inside.sum())
@@ -244,7 +247,7 @@ class LossSamples(Samples):
         elif self.loss == "spherical":
             flipped = 1 - (1 - self.argument().loss) * left / sure
         else:
-            spread = np.diag(self._moments.m2) + n * (own - float(n @ own) / float(n.sum())) ** 2
+            spread = self._moments.diagonal("m2") + n * (own - float(n @ own) / float(n.sum())) ** 2
             one_less = 1 - float(n @ own) / float(n.sum())
             strength = one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
             flipped = float(digamma(strength) - digamma(left * strength)) if 0 < strength < _SAME else -math.log(left)

@@ -10,7 +10,6 @@ total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +23,7 @@ from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_e
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.counting import blocks
+from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import CrossMoments, features_of
 
@@ -99,12 +98,25 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
     The matrix is not symmetric; its diagonal is 0. With ``equal_shares`` each entry is what it would be if both classes
     had as many samples: the sPCC of a well separated pair is small where one class is rare.
     """
-    n = moments.n.astype(np.float64)
+    classes = moments.classes
+    if len(classes) < len(moments.n):
+        matrix = np.full((len(moments.n),) * 2, math.nan)
+        matrix[np.ix_(classes, classes)] = _of_pairs(moments, equal_shares)
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
+    return _of_pairs(moments, equal_shares)
+
+
+def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
+    """:func:`spcc_ovo` of the classes that the moments have rows of."""
+    classes = moments.classes
+    n = moments.n[classes].astype(np.float64)
     share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
-    mean, m2 = np.diag(moments.mean), np.diag(moments.m2)
-    matrix = np.empty(moments.mean.shape)
-    for rows in _blocks_of(len(n)):
-        delta, own_m2, other_m2 = mean[rows, None] - moments.mean[:, rows].T, m2[rows, None], moments.m2[:, rows].T
+    mean, m2 = (moments.diagonal(name)[classes] for name in ("mean", "m2"))
+    matrix = np.empty((len(n), len(n)))
+    for rows in row_blocks(len(n), len(n)):
+        own_mean, own_m2 = mean[rows, None], m2[rows, None]
+        delta, other_m2 = own_mean - moments.mean[:, classes[rows]].T, moments.m2[:, classes[rows]].T
         within = own_m2 + other_m2
         if equal_shares:
             within = (own_m2 / safe[rows, None] + other_m2 / safe[None, :]) / 2
@@ -115,13 +127,7 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
     return matrix
 
 
-def _blocks_of(size: int) -> Iterator[slice]:
-    """The rows of a matrix (K, K) that are computed at a time: that takes several times their memory."""
-    return blocks(size, max(1, _MOST_VALUES // size))
-
-
 _MOST_TERMS = 20_000
-_MOST_VALUES = 1 << 20
 _LEAST_PAIR = 4
 """Samples of two classes from which their correlation counts in a mean: two points are always on a line."""
 
@@ -178,8 +184,8 @@ class ClassScores(Samples):
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """One-vs-one correlations (K, K), the diagonal 0."""
-        return spcc_ovo(self.moments)
+        """One-vs-one correlations (C, C) of the classes that the moments have rows of, the diagonal 0."""
+        return _of_pairs(self.moments)
 
     @cached_property
     def sizes(self) -> FloatArray:
@@ -229,16 +235,17 @@ class Correlations:
         self.kind = kind
 
     def values(self, scores: ClassScores) -> FloatArray:
-        """The correlations, shape (K,) or (K(K-1),)."""
+        """The correlations, shape (K,) or (C(C-1),)."""
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
                 return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
-    def pair(self, terms: IntArray, size: int) -> tuple[IntArray, IntArray]:
-        """The classes of one-vs-one terms, of K = ``size``: the one whose score it is, and the other."""
-        own, other = terms // (size - 1), terms % (size - 1)
-        return own, other + (other >= own)
+    def pair(self, terms: IntArray, scores: ClassScores) -> tuple[IntArray, IntArray]:
+        """The classes of one-vs-one terms: the one whose score it is, and the other."""
+        classes = scores.moments.classes
+        own, other = np.divmod(terms, len(classes) - 1)
+        return classes[own], classes[other + (other >= own)]
 
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
         """The samples that some of the correlations, the terms, are of."""
@@ -246,19 +253,17 @@ class Correlations:
             every = scores.one_vs_rest
             own, squared = (Sides(*(p[:, terms] for p in vars(s).values())) for s in (every.sides, every.squares))
             return ScoreSamples(own, squared if every.fractional else None)
-        own_class, other = self.pair(terms, len(scores.moments.n))
+        own_class, other = self.pair(terms, scores)
 
         def sides(moments: ScoreMoments) -> Sides:
             powers = (getattr(moments, name) for name in ("mean", "m2", "m3", "m4"))
-            n = moments.n.astype(np.float64)
-            both = (np.stack((p[other, own_class], p[own_class, own_class])) for p in powers)
+            n, row = moments.n.astype(np.float64), np.searchsorted(moments.classes, (other, own_class))
+            both = (np.stack((p[row[0], own_class], p[row[1], own_class])) for p in powers)
             return Sides(np.stack((n[other], n[own_class])), *both)
 
         return ScoreSamples(sides(scores.moments), None if scores.squares is None else sides(scores.squares))
 
-    def combined(
-        self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
-    ) -> FloatArray:
+    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False) -> FloatArray:
         """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight.
 
         Of a single term shape (K, 3): of its score alone.
@@ -269,7 +274,7 @@ class Correlations:
         if self.kind == "ovr":
             own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
         else:
-            own, other = self.pair(terms, size)
+            own, other = self.pair(terms, scores)
         pairs = self.samples(scores, terms)
         sides = pairs.sides
         scale = weights * scores.total / pairs.total
@@ -294,7 +299,7 @@ class Fisher(Correlations):
         known = np.isfinite(values)
         if self.kind == "ovr":
             return known
-        sizes = np.nan_to_num(scores.sizes)
+        sizes = np.nan_to_num(scores.sizes)[scores.moments.classes]
         for k, own in enumerate(known.reshape(len(sizes), -1)):
             own &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
         return known
@@ -339,7 +344,7 @@ class Least(Correlations):
     def spread(self, scores: ClassScores, share: bool) -> float | None:
         """The standard error."""
         term = np.nanargmin(self.values(scores), keepdims=True)
-        own = term if self.kind == "ovr" else self.pair(term, len(scores.sizes))[0]
+        own = term if self.kind == "ovr" else self.pair(term, scores)[0]
         with np.errstate(all="ignore"):
             psi = self.influence(scores, single=True)
             if not psi[:, 1:].any():
@@ -352,7 +357,7 @@ class Least(Correlations):
         many = int(np.isfinite(values).sum())
         with np.errstate(all="ignore"):
             if len(values) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
-                terms = self._least_ends(scores, values.reshape(len(scores.sizes), -1))
+                terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
             else:
                 terms = np.arange(len(values))
             every = self.samples(scores, terms)
@@ -364,13 +369,12 @@ class Least(Correlations):
         ends = [one for one in found if one is not None]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
-
     @staticmethod
     def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
-        """The terms, of values (K, K - 1), with the least lower ends by a rough error."""
-        n, width = scores.sizes, values.shape[1]
+        """The terms, of values (C, C - 1), with the least lower ends by a rough error."""
+        n, width = scores.sizes[scores.moments.classes], values.shape[1]
         terms, ends = np.empty(0, dtype=np.int64), np.empty(0)
-        for rows in _blocks_of(len(n)):
+        for rows in row_blocks(len(n), len(n)):
             own = n[rows, None]
             others = np.arange(len(n)) != np.arange(len(n))[rows, None]
             rough = 2 * np.sqrt((own + n) / own / n)[others]

@@ -180,7 +180,10 @@ def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
     if isinstance(labelled, TopScoreCounts):
         rests = [whole - block for block in labelled.blocks(size)]
     else:
-        rests = [replace(labelled, counts=whole.counts - labelled.counts[k : k + size]) for k in range(0, len(labelled.counts), size)]
+        rests = [
+            replace(labelled, counts=whole.counts - labelled.counts[k : k + size])
+            for k in range(0, len(labelled.counts), size)
+        ]
     if len(rests) == 1:
         return []
     return [rest for rest in rests if np.array_equal(classes_of(rest), classes_of(whole))]

@@ -86,8 +86,10 @@ def _codes(codes: Codes, code: IntArray) -> Codes:
 
 
 def _moments(own: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMoments:
-    parts = (getattr(own, name) for name in MOMENTS[1:])
-    return ScoreMoments(own.n[classes], *(part[np.ix_(classes, scores)] for part in parts))
+    n = own.n[classes]
+    present = None if own.present is None else np.flatnonzero(n)
+    held = classes if present is None else classes[present]
+    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present)
 
 
 def _losses(own: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:

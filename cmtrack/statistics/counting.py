@@ -56,6 +56,15 @@ def blocks(n_rows: int, length: int = BLOCK) -> Iterator[slice]:
     return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
 
+AT_ONCE = 1 << 20
+"""Numbers of a matrix that are computed at a time, where that takes several times their memory."""
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Rows of a matrix of so many columns that are computed at a time."""
+    return blocks(n_rows, max(1, AT_ONCE // max(width, 1)))
+
+
 class CompactCodes:
     """Codes that are written block by block into the smallest integers that hold them."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.statistics.counting import Counts, blocks, compact
+from cmtrack.statistics.counting import AT_ONCE, Counts, blocks, compact
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 
@@ -105,7 +105,6 @@ class ClassBlock:
 
 
 _VALUES = 1 << 18
-_MOST_VALUES = 1 << 20
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
@@ -122,6 +121,9 @@ class ScoreMoments:
         Mean of component l over the samples of class k; 0 where the class has no samples.
     m2, m3, m4 : ndarray of shape (K, L)
         Sums of ``(s - mean)**p`` over the samples of the class.
+    present : ndarray of shape (C,), optional
+        Of more than a thousand classes those with samples, where not all have some: the arrays above have their rows
+        only, shape (C, L).
 
     Notes
     -----
@@ -141,6 +143,31 @@ class ScoreMoments:
     m2: FloatArray
     m3: FloatArray
     m4: FloatArray
+    present: IntArray | None = None
+
+    @property
+    def classes(self) -> IntArray:
+        """The classes that the rows of the arrays are of."""
+        return np.arange(len(self.n)) if self.present is None else self.present
+
+    def rows(self, name: str, classes: slice | IntArray = slice(None)) -> FloatArray:
+        """The rows of an array that some classes have, by default all; 0 where a class has none."""
+        part: FloatArray = getattr(self, name)
+        if self.present is None:
+            return part[classes]
+        place = np.full(len(self.n), len(part))
+        place[self.present] = np.arange(len(part))
+        chosen = place[classes]
+        whole = np.zeros((len(chosen), part.shape[1]))
+        held = chosen < len(part)
+        whole[held] = part[chosen[held]]
+        return whole
+
+    def diagonal(self, name: str) -> FloatArray:
+        """Each class's entry for its own score, shape (K,)."""
+        own = np.zeros(len(self.n))
+        own[self.classes] = getattr(self, name)[np.arange(len(self.classes)), self.classes]
+        return own
 
     @classmethod
     def from_scores(
@@ -190,8 +217,10 @@ class ScoreMoments:
         return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
 
     @classmethod
-    def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray) -> ScoreMoments:
+    def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, few: bool = False) -> ScoreMoments:
         """The moments of one block from the deviations (L, b) of its scores from their class means (L, C).
+
+        ``few``: of many classes the rows of those with samples only.
 
         Notes
         -----
@@ -206,16 +235,20 @@ class ScoreMoments:
         >>> ScoreMoments.of_block(block, means, deviations).m2.round(3).tolist()
         [[0.02], [0.0]]
         """
-        whole = np.zeros((4, block.n_classes, len(deviations)))
+        n = block.spread(block.sums, dtype=block.sums.dtype)
+        present = present_of(n, len(deviations)) if few else None
+        held = slice(None) if present is None else block.sums > 0
+        into = block.present if present is None else slice(None)
+        whole = np.zeros((4, block.n_classes if present is None else len(present), len(deviations)))
         step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
         for start in range(0, len(deviations), step):
             own = slice(start, start + step)
             first = deviations[own]
             square = first * first
             sums = [block.total(values) for values in (first, square, square * first, square * square)]
-            for into, values in zip(whole, _corrected(block, means[own], first, sums), strict=True):
-                into[block.present, own] = values.T
-        return cls(block.spread(block.sums, dtype=block.sums.dtype), *whole)
+            for power, values in zip(whole, _corrected(block, means[own], first, sums), strict=True):
+                power[into, own] = values.T[held]
+        return cls(n, *whole, present)
 
     @classmethod
     def of_products(
@@ -262,17 +295,20 @@ class ScoreMoments:
         if len(parts) == 1:
             return parts[0]
         n = np.stack([part.n for part in parts])
-        whole = np.empty((4, *parts[0].mean.shape))
+        total, width = n.sum(axis=0), parts[0].mean.shape[1:]
+        present = None if all(part.present is None for part in parts) else present_of(total, *width)
+        classes = np.arange(len(total)) if present is None else present
+        whole = np.empty((4, len(classes), *width))
         step = max(1, _VALUES // max(whole[0, :1].size * len(parts), 1))
-        for start in range(0, n.shape[1], step):  # a few classes at a time
-            own = slice(start, start + step)
-            powers = (np.stack([getattr(part, name)[own] for part in parts]) for name in ("mean", "m2", "m3", "m4"))
-            whole[:, own] = _merged(n[:, own, None].astype(np.float64), *powers)
-        return cls(n.sum(axis=0), *whole)
+        for start in range(0, len(classes), step):  # a few classes at a time
+            own = classes[start : start + step]
+            powers = (np.stack([part.rows(name, own) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
+            whole[:, start : start + step] = _merged(n[:, own, None].astype(np.float64), *powers)
+        return cls(total, *whole, present)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
-        if self.mean.shape != other.mean.shape:
+        if self.n.shape != other.n.shape or self.mean.shape[1:] != other.mean.shape[1:]:
             raise ValueError(f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}")
         return ScoreMoments.merge([self, other])
 
@@ -291,7 +327,7 @@ class ScoreMoments:
         >>> moments.pooled().n.tolist(), moments.pooled().mean.round(3).tolist()
         ([3], [[0.5]])
         """
-        n = self.n[:, None].astype(np.float64)
+        n = self.n[self.classes, None].astype(np.float64)
         merged = _merged(n, self.mean, self.m2, self.m3, self.m4)
         return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
 
@@ -311,7 +347,7 @@ class ScoreMoments:
         [[0.9]]
         """
         index = np.asarray(classes, dtype=np.int64)
-        return ScoreMoments(*(getattr(self, name)[index] for name in ("n", "mean", "m2", "m3", "m4")))
+        return ScoreMoments(self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4")))
 
     def component(self, index: int) -> ScoreMoments:
         """One score component, shape (K, 1).
@@ -341,7 +377,8 @@ class ScoreMoments:
         >>> ScoreMoments.empty(3, 4).components(slice(0, 2)).mean.shape
         (3, 2)
         """
-        return ScoreMoments(self.n, *(getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4")))
+        powers = (getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4"))
+        return ScoreMoments(self.n, *powers, self.present)
 
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
         """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's.
@@ -380,9 +417,9 @@ class ScoreMoments:
         ([1.0, 2.0], [0.1, 0.3])
         """
         size, parts = len(self.n), []
-        for scores in np.array_split(np.arange(size), -(-size * size // _MOST_VALUES)):
-            own = np.arange(size)[:, None] == scores
-            whole = (self.n[:, None], *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)))
+        for scores in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
+            own = self.classes[:, None] == scores
+            whole = (self.n[self.classes, None], *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)))
             n, *powers = (np.where(own, 0.0, each) for each in whole)
             parts.append((n.sum(axis=0), *_merged(n, *powers)))
         return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
@@ -391,7 +428,15 @@ class ScoreMoments:
         if not isinstance(other, ScoreMoments):
             return NotImplemented
         names = ("n", "mean", "m2", "m3", "m4")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return np.array_equal(self.classes, other.classes) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+        )
+
+
+def present_of(n: Counts, width: int) -> IntArray | None:
+    """The classes with samples, by their numbers (K,), where moments of so many scores have the rows of these only."""
+    present = np.flatnonzero(n)
+    return present if len(present) < len(n) and len(n) * width > AT_ONCE else None
 
 
 def _corrected(

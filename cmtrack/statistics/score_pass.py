@@ -141,7 +141,7 @@ class ScorePass:
                 part.cross += CrossMoments.of_products(block, means[:size], sums[:, own[:, None], own]).sums
                 moments.append(ScoreMoments.of_products(block, means, values, sums))
             else:
-                moments.append(ScoreMoments.of_block(block, means, values))
+                moments.append(ScoreMoments.of_block(block, means, values, few=True))
         part.ranks = reduce(operator.add, ranks) if ranks else None
         if self.probabilities.ranking_only:
             return part

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -409,4 +409,4 @@ def _joined(parts: Sequence[Any]) -> Any:
         return ProperScores(parts[0].groups, n, np.hstack([part.impossible for part in parts]), mean, m2)
     if isinstance(parts[0], RankCounts):
         return RankCounts.of_array(np.concatenate([part.counts for part in parts]))
-    return type(parts[0])(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])))
+    return ScoreMoments(*(np.concatenate([getattr(part, name) for part in parts]) for name in MOMENTS))
