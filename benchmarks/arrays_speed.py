@@ -13,12 +13,13 @@ Memory is the largest resident size during the call, in a new process that holds
 before the call, as a share of the bytes of the input.
 
 python benchmarks/arrays_speed.py [--rows 100000,1000000,10000000] [--classes 2,11,100] [--repeats 5]
-    [--only counts,strings,metrics,probabilities,memory] [--quick]
+    [--only counts,strings,metrics,probabilities,memory,many] [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,10 @@ from cmtrack import ConfusionMatrix, Grouping, evaluate
 
 Array = npt.NDArray[Any]
 MAX_CELLS = 2 * 10**8  # of an array of probabilities: 1.6 GB as float64
+MANY = (
+    (1000, 1000, "float64"), (2000, 2000, "float64"), (2000, 2000, "float32"), (4000, 5000, "float32"),
+    (5000, 5000, "labels only"),
+)  # fmt: skip
 SCORES = "roc_auc_score, one-vs-rest"
 
 
@@ -292,13 +297,34 @@ def memory_table(rows: list[int], classes: int) -> None:
     table(("rows", "classes", "call", "peak, MiB", "input, MiB", "share"), lines)
 
 
+def peak_of_many(n: int, classes: int, kind: str) -> tuple[int, int, float]:
+    """Memory and processor time of the numbers of n rows of many classes, and the bytes of their probabilities."""
+    y, p = labels_of(n, classes)
+    given = {"y_pred": p} if kind == "labels only" else {"y_prob": probabilities_of(y, classes, kind)}
+    assert evaluate(np.arange(9) % 3, y_prob=np.eye(3)[np.arange(9) % 3]).metrics  # what is imported and set up once
+    start = time.process_time()
+    with Peak() as peak:
+        assert evaluate(y, labels=range(classes), **given).metrics
+    return peak.bytes, sum(array.nbytes for array in given.values()), time.process_time() - start
+
+
+def many_table() -> None:
+    lines = []
+    for n, classes, kind in MANY:
+        say(f"memory, {kind}, {n:,} rows, {classes:,} classes")
+        above, size, took = in_fresh_process(peak_of_many, n, classes, kind)
+        lines.append((n, classes, kind, f"{size / 2**20:,.1f}", f"{above / 2**20:,.0f}", f"{took:.1f}"))
+    print("Memory of many classes above the input\n")
+    table(("rows", "classes", "given", "input, MiB", "peak, MiB", "processor, s"), lines)
+
+
 def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=numbers, default=[10**5, 10**6, 10**7])
     parser.add_argument("--classes", type=numbers, default=[2, 11, 100])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default="counts,strings,metrics,probabilities,memory", help="tables, by a comma")
+    parser.add_argument("--only", default="counts,strings,metrics,probabilities,memory,many", help="tables, by a comma")
     parser.add_argument("--quick", action="store_true", help="a hundred thousand rows, 11 classes")
     options = parser.parse_args()
     rows, classes = ([10**5], [11]) if options.quick else (options.rows, options.classes)
@@ -310,6 +336,7 @@ def main() -> None:
         "metrics": lambda: metrics_table(rows, classes, options.repeats),
         "probabilities": lambda: probabilities_table(rows, classes, options.repeats),
         "memory": lambda: memory_table([n for n in rows if n >= 10**6] or rows, middle),
+        "many": many_table,
     }
     for name in options.only.split(","):
         if name not in tables:

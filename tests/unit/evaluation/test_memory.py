@@ -37,12 +37,13 @@ def peak_of(action: Callable[[], object]) -> tuple[int, int]:
 
 
 def test_numbers_take_at_most_twelve_times_the_probabilities_and_give_it_back() -> None:
-    many(2)[0].metrics  # imports
+    assert many(2)[0].metrics  # imports
     size = many(1000)[1]
 
     def numbers() -> None:
         evaluation, _ = many(1000)
-        assert evaluation.metrics.keys() and evaluation.intervals.keys()
+        assert evaluation.metrics.keys()
+        assert evaluation.intervals.keys()
 
     most, left = peak_of(numbers)
     assert most <= (12 + 2) * size  # with the probabilities, and what they are made of
@@ -52,20 +53,23 @@ def test_numbers_take_at_most_twelve_times_the_probabilities_and_give_it_back() 
 def test_a_constant_answer_takes_a_few_matrices_not_one_for_each_class() -> None:
     evaluation = many(1000, sections=["multiclass"])[0]
     wanted = constant_answer(evaluation, "multiclass/accuracy")
-    assert wanted is not None and wanted.value == evaluation.confusion_matrix.counts.sum(axis=1).max() / 1000
+    assert wanted is not None
+    assert wanted.value == evaluation.confusion_matrix.counts.sum(axis=1).max() / 1000
     most, _ = peak_of(lambda: constant_answer(evaluation, "multiclass/accuracy"))
     assert most <= 8 * 8 * K**2
 
 
 def test_numbers_are_those_of_whole_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse = many(300)[0]
-    assert sparse.statistics.moments is not None and sparse.statistics.moments.present is not None
+    assert sparse.statistics.moments is not None
+    assert sparse.statistics.moments.present is not None
     with monkeypatch.context() as whole:
         for module in (counting, moments):
             whole.setattr(module, "AT_ONCE", 1 << 40)
         dense = many(300)[0]
         expected, matrix = dict(dense.metrics), dense.spcc_matrix
-    assert dense.statistics.moments is not None and dense.statistics.moments.present is None
+    assert dense.statistics.moments is not None
+    assert dense.statistics.moments.present is None
     assert dict(sparse.metrics) == pytest.approx(expected, rel=1e-12, nan_ok=True)
     assert dict(sparse.standard_errors) == pytest.approx(dict(dense.standard_errors), rel=1e-9, nan_ok=True)
     np.testing.assert_array_equal(sparse.spcc_matrix, matrix)
@@ -96,7 +100,8 @@ def test_sparse_counts_are_the_table() -> None:
         (one, other, one + other, one + other - other), (*whole, sum(whole), whole[0]), strict=True
     ):
         np.testing.assert_array_equal(table.array(), array)
-        assert table == SparseCounts.of_array(array.astype(np.int64)) and table.sums.all()
+        assert table == SparseCounts.of_array(array.astype(np.int64))
+        assert table.sums.all()
     assert archive.decode_table(archive.encode_table(one), (None, 40, 64)) == one
 
 
