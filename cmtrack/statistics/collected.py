@@ -304,7 +304,9 @@ def count_rows(
             squares["segments"] = by_segment(weights=squared)
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
-    pairs.setflags(write=False)
+    for own in (pairs, pairs.base):
+        if own is not None:
+            own.setflags(write=False)
     kept["matrix"] = ConfusionMatrix(pairs, labels)
     if segments:
         kept["segments"] = by_segment(weights=weights)

@@ -177,20 +177,7 @@ class ScoreMoments:
         n_classes: int,
         weights: FloatArray | IntArray | None = None,
     ) -> ScoreMoments:
-        """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,).
-
-        Notes
-        -----
-        Cost: one pass over n rows of L scores in blocks; O(n L) time and O(K L) memory.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
-        >>> ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2).mean.round(3).tolist()
-        [[0.7, 0.3], [0.1, 0.9]]
-        """
+        """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
         parts = []
         for rows in blocks(len(actual)):
             block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
@@ -201,18 +188,7 @@ class ScoreMoments:
 
     @classmethod
     def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
-        """The moments of no samples.
-
-        Notes
-        -----
-        Cost: O(K L) for K classes and L scores.
-
-        Examples
-        --------
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> ScoreMoments.empty(3, 2).n.tolist()
-        [0, 0, 0]
-        """
+        """The moments of no samples."""
         shape = (n_classes, n_components)
         return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
 
@@ -221,19 +197,6 @@ class ScoreMoments:
         """The moments of one block from the deviations (L, b) of its scores from their class means (L, C).
 
         ``few``: of many classes the rows of those with samples only.
-
-        Notes
-        -----
-        Cost: O(b L) time for b rows of L scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics.moments import ClassBlock, ScoreMoments
-        >>> block = ClassBlock.sort(np.array([1, 0, 0]), n_classes=2)
-        >>> means, deviations = block.centre(np.array([[0.2, 0.4, 0.9]]))
-        >>> ScoreMoments.of_block(block, means, deviations).m2.round(3).tolist()
-        [[0.02], [0.0]]
         """
         n = block.spread(block.sums, dtype=block.sums.dtype)
         present = present_of(n, len(deviations)) if few else None
@@ -254,22 +217,7 @@ class ScoreMoments:
     def of_products(
         cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: FloatArray
     ) -> ScoreMoments:
-        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class.
-
-        Notes
-        -----
-        Cost: O(K L²) for K classes and L scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics.moments import ClassBlock, ScoreMoments, products
-        >>> block = ClassBlock.sort(np.array([0, 0, 1]), n_classes=2)
-        >>> means, deviations = block.centre(np.array([[0.2, 0.4, 0.9]]))
-        >>> sums = products(block, np.concatenate((np.ones((1, 3)), deviations, deviations)))
-        >>> ScoreMoments.of_products(block, means, deviations, sums).m2.round(3).tolist()
-        [[0.02], [0.0]]
-        """
+        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class."""
         size = len(means)
         first, second = np.arange(1, size + 1), np.arange(size + 1, 2 * size + 1)
         pairs = ((0, first), (first, first), (first, second), (second, second))
@@ -278,20 +226,7 @@ class ScoreMoments:
 
     @classmethod
     def merge(cls, parts: Sequence[ScoreMoments]) -> ScoreMoments:
-        """The moments of disjoint samples of the same classes and components together.
-
-        Notes
-        -----
-        Cost: O(P K L) time and memory for P parts.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> parts = [ScoreMoments.from_scores(np.array([0]), np.array([[s]]), n_classes=1) for s in (0.2, 0.4)]
-        >>> ScoreMoments.merge(parts).m2.round(3).tolist()
-        [[0.02]]
-        """
+        """The moments of disjoint samples of the same classes and components together."""
         if len(parts) == 1:
             return parts[0]
         n = np.stack([part.n for part in parts])
@@ -313,109 +248,34 @@ class ScoreMoments:
         return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
-        """The moments of all classes taken as one, shape (1, L).
-
-        Notes
-        -----
-        Cost: O(K L).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
-        >>> moments.pooled().n.tolist(), moments.pooled().mean.round(3).tolist()
-        ([3], [[0.5]])
-        """
+        """The moments of all classes taken as one, shape (1, L)."""
         n = self.n[self.classes, None].astype(np.float64)
         merged = _merged(n, self.mean, self.m2, self.m3, self.m4)
         return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """The moments of some classes only.
-
-        Notes
-        -----
-        Cost: O(C L) for C chosen classes.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
-        >>> moments.select([1]).mean.tolist()
-        [[0.9]]
-        """
+        """The moments of some classes only."""
         index = np.asarray(classes, dtype=np.int64)
         return ScoreMoments(self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4")))
 
     def component(self, index: int) -> ScoreMoments:
-        """One score component, shape (K, 1).
-
-        Notes
-        -----
-        Cost: O(1): a view.
-
-        Examples
-        --------
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> ScoreMoments.empty(3, 2).component(1).mean.shape
-        (3, 1)
-        """
+        """One score component, shape (K, 1)."""
         return self.components(slice(index, index + 1))
 
     def components(self, index: slice) -> ScoreMoments:
-        """Some of the score components.
-
-        Notes
-        -----
-        Cost: O(1): a view.
-
-        Examples
-        --------
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> ScoreMoments.empty(3, 4).components(slice(0, 2)).mean.shape
-        (3, 2)
-        """
+        """Some of the score components."""
         powers = (getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4"))
         return ScoreMoments(self.n, *powers, self.present)
 
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
-        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's.
-
-        Notes
-        -----
-        Cost: O(K L).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> moments = ScoreMoments.from_scores(np.array([0, 1, 2]), np.array([[0.2], [0.4], [0.9]]), n_classes=3)
-        >>> moments.by_group(np.array([0, 0, 1]), 2).mean.round(3).tolist()
-        [[0.3], [0.9]]
-        """
+        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
         members = (np.flatnonzero(group == g) for g in range(n_groups))
         parts = [self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1]) for own in members]
         stacked = (np.concatenate([getattr(p, name) for p in parts]) for name in ("n", "mean", "m2", "m3", "m4"))
         return ScoreMoments(*stacked)
 
     def others(self) -> tuple[FloatArray, ...]:
-        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each.
-
-        Notes
-        -----
-        Cost: O(K² L) time and memory.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreMoments
-        >>> scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
-        >>> n, mean, *_ = ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2).others()
-        >>> n.tolist(), mean.round(3).tolist()
-        ([1.0, 2.0], [0.1, 0.3])
-        """
+        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each."""
         size, parts = len(self.n), []
         for scores in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
             own = self.classes[:, None] == scores
