@@ -56,7 +56,7 @@ def blocks(n_rows: int, length: int = BLOCK) -> Iterator[slice]:
     return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 18
 """Numbers of a matrix that are computed at a time, where that takes several times their memory."""
 
 

@@ -122,7 +122,7 @@ class ScoreMoments:
     m2, m3, m4 : ndarray of shape (K, L)
         Sums of ``(s - mean)**p`` over the samples of the class.
     present : ndarray of shape (C,), optional
-        Of more than a thousand classes those with samples, where not all have some: the arrays above have their rows
+        Of more than 512 classes those with samples, where not all have some: the arrays above have their rows
         only, shape (C, L).
 
     Notes

@@ -13,7 +13,7 @@ from cmtrack.statistics import counting, moments
 from cmtrack.statistics.counting import SparseCounts
 
 K = 1100
-"""More than 1,024, from which moments have the rows of the classes with samples only."""
+"""More than 512, from which moments have the rows of the classes with samples only."""
 
 
 def many(n: int, seed: int = 0, **options: object) -> tuple[Evaluation, int]:
