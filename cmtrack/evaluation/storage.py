@@ -461,7 +461,7 @@ def _read_moments(data: dict[str, Any], rows: int, few: bool = False) -> ScoreMo
         powers.append(part if present is None else part[present])
     if any(part.shape != powers[0].shape for part in powers):
         raise ValueError(f"moments must be of the same scores, got {[part.shape for part in powers]}")
-    return ScoreMoments(n, *powers, present)
+    return ScoreMoments(n, *powers, present=present)
 
 
 def _read_losses(data: dict[str, Any], rows: int, size: int) -> ProperScores:

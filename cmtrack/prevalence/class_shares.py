@@ -325,6 +325,7 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
     aim = (bins, labelled.sums) if target is None else (code[target.cells[1]], target.sums)
     used, place = np.unique(np.concatenate((bins, aim[0])), return_inverse=True)
     n_bins, own = len(used), len(bins)
-    table = np.bincount(actual * n_bins + place[:own], labelled.sums, labelled.n_rows * n_bins)
-    table = table.reshape(labelled.n_rows, n_bins)
-    return table, table.sum(axis=0) if target is None else np.bincount(place[own:], aim[1], n_bins)
+    counted = np.bincount(actual * n_bins + place[:own], labelled.sums, labelled.n_rows * n_bins)
+    table: FloatArray = counted.astype(np.float64, copy=False).reshape(labelled.n_rows, n_bins)
+    binned: FloatArray = np.bincount(place[own:], aim[1], n_bins).astype(np.float64, copy=False)
+    return table, table.sum(axis=0) if target is None else binned

@@ -89,7 +89,7 @@ def _moments(own: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMom
     n = own.n[classes]
     present = None if own.present is None else np.flatnonzero(n)
     held = classes if present is None else classes[present]
-    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present)
+    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present=present)
 
 
 def _losses(own: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:

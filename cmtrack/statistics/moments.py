@@ -7,7 +7,7 @@ Chan, Golub and LeVeque (1983), extended to orders three and four by Pébay (200
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ class ScoreMoments:
     m2: FloatArray
     m3: FloatArray
     m4: FloatArray
-    present: IntArray | None = None
+    present: IntArray | None = field(default=None, kw_only=True)
 
     @property
     def classes(self) -> IntArray:
@@ -211,7 +211,7 @@ class ScoreMoments:
             sums = [block.total(values) for values in (first, square, square * first, square * square)]
             for power, values in zip(whole, _corrected(block, means[own], first, sums), strict=True):
                 power[into, own] = values.T[held]
-        return cls(n, *whole, present)
+        return cls(n, *whole, present=present)
 
     @classmethod
     def of_products(
@@ -239,7 +239,7 @@ class ScoreMoments:
             own = classes[start : start + step]
             powers = (np.stack([part.rows(name, own) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
             whole[:, start : start + step] = _merged(n[:, own, None].astype(np.float64), *powers)
-        return cls(total, *whole, present)
+        return cls(total, *whole, present=present)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
@@ -265,7 +265,7 @@ class ScoreMoments:
     def components(self, index: slice) -> ScoreMoments:
         """Some of the score components."""
         powers = (getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4"))
-        return ScoreMoments(self.n, *powers, self.present)
+        return ScoreMoments(self.n, *powers, present=self.present)
 
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
         """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
