@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import os
 import warnings
 import zlib
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import untrusted
+from cmtrack.files import write_whole
 from cmtrack.schemas import EVALUATION
 from cmtrack.statistics.counting import SparseCounts
 
@@ -55,7 +55,8 @@ _MAX_RATIO = 1000
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
     """Write an evaluation's JSON, and optionally its rows to a file beside it.
 
-    The rows of an evaluation that stood there before are removed first: rows never stand beside another evaluation.
+    Both are written before they take the place of what stood there, the rows first: a process that ends in between
+    leaves rows that do not belong to the evaluation beside them, and reading them says so.
 
     Raises
     ------
@@ -67,23 +68,19 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
     rows = evaluation.rows
     if keep_rows is True and rows is None:
         raise ValueError("rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)")
-    target = directory / ROWS_NAME
-    target.unlink(missing_ok=True)
-    path = write_file(evaluation.to_json(), directory)
-    if rows is None or keep_rows is False:
-        return path
-    needed = evaluation.rows_size
-    if keep_rows == "auto" and needed > MAX_ROWS_BYTES:
+    path, target, needed = directory / FILE_NAME, directory / ROWS_NAME, 0 if rows is None else evaluation.rows_size
+    kept = rows is not None and keep_rows is not False and (keep_rows is True or needed <= MAX_ROWS_BYTES)
+    written = {target: evaluation.write_rows} if kept else {}
+    write_whole(written | {path: evaluation.to_json().encode("utf-8")})
+    if not kept:
+        target.unlink(missing_ok=True)
+    if needed > MAX_ROWS_BYTES and keep_rows == "auto":
         warnings.warn(
             f"the rows are not kept: they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept "
             "by default (rows=True keeps them); without them, comparisons of the loaded evaluation are not paired",
             UserWarning,
             stacklevel=3,
         )
-        return path
-    partial = target.with_name(f".{ROWS_NAME}.{os.getpid()}")
-    evaluation.write_rows(partial)
-    os.replace(partial, target)
     return path
 
 
@@ -102,16 +99,6 @@ def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
         return evaluation.with_rows(untrusted.read_file(file, _MOST_BYTES_OF_ROWS))
     except (OSError, ValueError) as error:
         raise ValueError(f"{file}: {error}; rows=False loads the evaluation without its rows") from None
-
-
-def write_file(text: str, directory: Path) -> Path:
-    """Write an evaluation's text into a folder, whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / FILE_NAME
-    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-    return path
 
 
 def read_file(path: Path) -> str:

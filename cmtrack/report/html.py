@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.files import write_whole
 from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
@@ -73,28 +72,8 @@ def figure_block(picture: Picture) -> dict[str, Any]:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a text to a file in one step, and make missing folders."""
-    return write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file in one step, and make missing folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(scratch, 0o666 & ~_umask())
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    write_whole({path: text.encode("utf-8")})
     return path
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 @cache

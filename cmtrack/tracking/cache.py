@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from cmtrack import untrusted
+from cmtrack.files import write_whole
 
 MAX_BYTES = 2 << 30
 """Above this the files that were used longest ago are removed."""
@@ -53,10 +53,7 @@ def keep(digest: str, content: bytes) -> None:
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as partial:
-            partial.write(content)
-        os.replace(partial.name, path)
+        write_whole({path: content}, private=True, synced=False)  # reading compares the digest
     except OSError:
         return
 

@@ -6,8 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from concurrent.futures import thread as pools
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+from weakref import WeakSet
 
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
@@ -27,10 +29,6 @@ _sending: dict[Path, threading.Event] = {}
 in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
-_LATE_END = (
-    "; its client still waits in threads of its own, and the end of this process may wait for them: about 3 minutes "
-    "with boto3's default settings, 1 minute with AWS_MAX_ATTEMPTS=1"
-)
 
 
 class NoAnswer(ConnectionError):
@@ -46,9 +44,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
     when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
-    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, but for the
-    thread pools of the store's client: boto3 uploads to S3 in one, waits 60 s for an answer and tries three times, and
-    neither MLflow nor the environment sets another time-out. That is said.
+    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, nor for
+    the thread pools of the store's client that it has begun.
 
     Parameters
     ----------
@@ -99,7 +96,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
                 if not ours and earlier is None:
                     raise BusyEntry("it is being sent already")
                 sent = until_it_is_sent(heard)
-            spool.remove(package.folder)
+                spool.remove(package.folder)  # while it is ours: nobody sends what is being removed
+            spool.remove(package.folder)  # where an open file keeps its folder
             return sent
         finally:
             if _sending.get(package.folder) is taken_over:
@@ -129,7 +127,6 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
         If there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
     """
     future: Future[Result] = Future()
-    before = set(threading.enumerate())
     last, patience = [time.monotonic()], PATIENCE
 
     def answered() -> None:
@@ -141,15 +138,48 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
         except BaseException as error:
             future.set_exception(error)
 
-    sender = threading.Thread(target=run, name="cmtrack-send", daemon=True)
-    sender.start()
+    _Sender(run).start()
     while not future.done():
         left = last[0] + patience - time.monotonic()
         if left <= 0:
-            more = set(threading.enumerate()) - before - {sender}
-            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds{_LATE_END if more else ''}")
+            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds")
         wait([future], left)
     return future.result()
+
+
+class _Sender(threading.Thread):
+    """A thread that ends with the process, and knows those that its work begins."""
+
+    begun: ClassVar[WeakSet[threading.Thread]] = WeakSet()
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        super().__init__(name="cmtrack-send", daemon=True)
+        self._action, self._before = action, frozenset(threading.enumerate())
+
+    def run(self) -> None:
+        self._action()
+        self.look()
+
+    def look(self) -> None:
+        """Remember the threads that were begun; those that others begin mostly hold back the end of the process."""
+        self.begun.update(thread for thread in set(threading.enumerate()) - self._before if thread.daemon)
+
+
+def _let_end() -> None:
+    """Let the process end although the store's client waits in thread pools that a sender has begun.
+
+    Python waits for the work of such pools: with boto3, which waits 60 s for an answer of S3 and tries five times, for
+    minutes. What they have in hand waits in the spool.
+    """
+    senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
+    for sender in senders:
+        sender.look()
+    for worker in _Sender.begun if senders else ():
+        pools._threads_queues.pop(worker, None)  # type: ignore[attr-defined]
+
+
+if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
+    threading._register_atexit(_let_end)  # it is called before the function that waits, which was registered before
 
 
 def _passes(error: BaseException) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from PIL.Image import Image
@@ -12,9 +13,13 @@ from PIL.PngImagePlugin import PngImageFile
 class DrawnImage(PngImageFile):
     """A PNG file: saving copies it, where Pillow would compress its pixels anew; thumbnails are made in two steps."""
 
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        super().__init__(BytesIO(content))
+
     def save(self, fp: Any, *_: Any, **__: Any) -> None:
         """Copy the file."""
-        shutil.copyfile(self.filename, fp)
+        Path(fp).write_bytes(self.content)
 
     def resize(self, size: Any, *args: Any, **options: Any) -> Image:
         """As Pillow does, from an image of about twice that size."""

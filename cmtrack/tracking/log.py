@@ -218,8 +218,6 @@ def log_evaluation(
         if problem is not None:
             raise problem
         sent = deliver(package)
-        if package.folder is None:
-            raise OSError(f"run {package.run_id} has the metrics only")
     except Exception as error:
         return not_sent(error, evaluation, package, run_id, strict)
     except BaseException as interrupt:
@@ -274,9 +272,9 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool 
         )
         folder = draft.settle()
     if draft.refusals:
-        where = "no other place either" if folder is None else str(folder.parent)
-        tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; written instead to {where}")
-    return replace(package, folder=folder)
+        instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"
+        tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; {instead}")
+    return replace(package, folder=folder, content=draft.content if folder is None else {})
 
 
 def chosen_run(run_id: str | None) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cmtrack import schemas, untrusted
+from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names, spool
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.package import Package
+from cmtrack.tracking.runs import first_line
 from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST
 
 MAX_MANIFEST = 16 << 20
@@ -53,8 +55,7 @@ def read(folder: Path) -> Package:
         on_existing=_text(data, "on_existing"),
         problems=tuple(map(str, _required(data, "problems", list))),
     )
-    for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
-        _check_whole(package, name, files)
+    package = _with_whole_rows(package, files, _whole_evaluation(package, files))
     if package.table:
         untrusted.file_name(package.table, f"{MANIFEST}: table")
     if not {"name", "digest"} <= set(package.dataset) <= set(datasets.FIELDS):
@@ -111,15 +112,41 @@ def _file(name: str, files: set[str]) -> str:
     return name
 
 
-def _check_whole(package: Package, name: str, files: set[str]) -> None:
-    """Refuse a file that is not the one that was written; the evaluation must be there."""
-    file = names.file_name(name, package.prefix)
-    digest = names.digests(package.tags, package.prefix).get(names.digest_key(name))
-    if name == names.EVALUATION_FILE or digest is not None:
-        _file(file, files)
-        assert package.folder is not None
-        if digest_of(untrusted.read_file(package.folder / ARTIFACTS / file, MAX_BYTES)) != digest:
-            raise ValueError(f"{file} is damaged: it is not the file that was written")
+def _digest(package: Package, name: str) -> str | None:
+    return names.digests(package.tags, package.prefix).get(names.digest_key(name))
+
+
+def _whole_evaluation(package: Package, files: set[str]) -> bytes:
+    """The evaluation's file; refused where it is not the one that was written."""
+    assert package.folder is not None
+    file = _file(names.file_name(names.EVALUATION_FILE, package.prefix), files)
+    content = untrusted.read_file(package.folder / ARTIFACTS / file, MAX_BYTES)
+    if digest_of(content) != _digest(package, names.EVALUATION_FILE):
+        raise ValueError(f"{file} is damaged: it is not the file that was written")
+    return content
+
+
+def _with_whole_rows(package: Package, files: set[str], evaluation: bytes) -> Package:
+    """The package with its rows, or without where they are gone or damaged, which is then a problem.
+
+    Other rows than those that were written are whole if they are the evaluation's: a process that took out their
+    probabilities may have ended before it wrote their new digest.
+    """
+    file, digest = names.file_name(names.PREDICTIONS_FILE, package.prefix), _digest(package, names.PREDICTIONS_FILE)
+    if digest is None:
+        return package
+    assert package.folder is not None
+    problem = "it is gone"
+    if file in files:
+        content = untrusted.read_file(package.folder / ARTIFACTS / file, MAX_BYTES)
+        if digest_of(content) == digest:
+            return package
+        try:
+            loads(evaluation.decode("utf-8")).with_rows(content)
+            return package.with_rows(content)
+        except ValueError as error:
+            problem = first_line(error)
+    return replace(package.with_rows(None), problems=(*package.problems, f"the rows in {file}: {problem}"))
 
 
 def _metrics(data: dict[str, Any]) -> dict[str, float]:

@@ -11,17 +11,20 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.files import PARTIAL, in_memory, write_whole
 from cmtrack.names import quoted
 from cmtrack.report.formatting import BETWEEN
 from cmtrack.report.views import report_html, segments_json, table_json
@@ -45,7 +48,9 @@ class Package:
     Attributes
     ----------
     folder : Path or None
-        None where no place on this machine could be written: then there are metrics and tags only.
+        None where no place on this machine could be written.
+    content : mapping of str to bytes
+        Then its files, by their names in such a folder.
     run_id : str or None
     prefix : str
     step : int or None
@@ -86,15 +91,50 @@ class Package:
     tracking_uri: str | None = None
     on_existing: str = "replace"
     problems: tuple[str, ...] = field(default=())
+    content: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
-    def files(self) -> list[Path]:
-        """The files to upload, the evaluation first, then the smallest."""
+    def files(self) -> list[str]:
+        """Names of the files to upload, the evaluation first, then the smallest.
+
+        Rows whose digest is not among the tags are none of them, nor is what a process that was killed left half
+        written.
+        """
+        if self.folder is not None:
+            sizes = {path.name: path.stat().st_size for path in (self.folder / ARTIFACTS).iterdir()}
+        else:
+            held = self.content.items() if hasattr(os, "memfd_create") else ()
+            sizes = {name.removeprefix(f"{ARTIFACTS}/"): len(data) for name, data in held if name.startswith(ARTIFACTS)}
+        first, rows = (names.file_name(name, self.prefix) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE))
+        with_rows = names.digest_key(names.PREDICTIONS_FILE) in names.digests(self.tags, self.prefix)
+        out = (
+            name
+            for name in sizes
+            if not name.endswith((PARTIAL, names.PREDICTIONS_FILE)) or (with_rows and name == rows)
+        )
+        return sorted(out, key=lambda name: (name != first, sizes[name], name))
+
+    @contextmanager
+    def path_of(self, name: str) -> Iterator[str]:
+        """Where a file to upload is to be had under its name."""
+        if self.folder is not None:
+            yield str(self.folder / ARTIFACTS / name)
+        else:
+            with in_memory(name, self.content[f"{ARTIFACTS}/{name}"]) as path:
+                yield path
+
+    def image(self, file: str) -> bytes | None:
+        """An image for the charts; packages of earlier versions have it among their artifacts."""
         if self.folder is None:
-            return []
-        first = names.file_name(names.EVALUATION_FILE, self.prefix)
-        found = (self.folder / ARTIFACTS).iterdir()
-        return sorted(found, key=lambda path: (path.name != first, path.stat().st_size, path.name))
+            return self.content.get(f"{CHARTS}/{file}")
+        found = (path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file())
+        return next((path.read_bytes() for path in found), None)
+
+    def with_rows(self, content: bytes | None) -> Package:
+        """The package whose tags name this file of rows, or none."""
+        key, file = names.digest_key(names.PREDICTIONS_FILE), names.file_name(names.PREDICTIONS_FILE, self.prefix)
+        changed = {key: None, names.ROWS_FILE: None} if content is None else digests({file: content}, self.prefix)
+        return replace(self, tags=names.with_digests(self.tags, self.prefix, changed))
 
 
 @forks_wait()
@@ -213,16 +253,15 @@ def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Pack
     return replace(build(evaluation, lambda name, data: write_private(folder / name, data), **options), folder=folder)
 
 
-def rewrite_manifest(package: Package) -> None:
-    """Rewrite the data of a package beside its files, whole or not at all."""
+def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    """Rewrite files of a package in ``artifacts/``, and last the data beside them: each is whole, or as it was."""
     assert package.folder is not None
-    partial = package.folder / f".{MANIFEST}"
-    write_private(partial, _manifest(package))
-    os.replace(partial, package.folder / MANIFEST)
+    changed = {package.folder / ARTIFACTS / name: content for name, content in files.items()}
+    write_whole(changed | {package.folder / MANIFEST: _manifest(package)}, private=True)
 
 
 def _manifest(package: Package) -> bytes:
-    plain = {name: value for name, value in vars(package).items() if name != "folder"}
+    plain = {name: value for name, value in vars(package).items() if name not in ("folder", "content")}
     return json.dumps({"schema": schemas.MANIFEST.newest, **plain}, ensure_ascii=False, indent=1).encode("utf-8")
 
 

@@ -83,7 +83,7 @@ def push(
     Returns
     -------
     list of PushedEntry
-        In the order of their age.
+        In the order of their age; without entries that another push has sent meanwhile.
     """
     waiting = spool.entries(None if folder is None else Path(folder))
     tell = progress or (lambda *_: None)
@@ -91,7 +91,9 @@ def push(
     out = []
     for done, entry in enumerate(waiting):
         tell(f"sending {entry.name}", done, len(waiting))
-        out.append(job.push(entry))
+        pushed = job.push(entry)
+        if pushed.status == "sent" or pushed.entry.exists():  # else another push has sent it
+            out.append(pushed)
     tell("done", len(waiting), len(waiting))
     return out
 
@@ -110,9 +112,9 @@ class _Push:
         """Send one entry; an error is a reason to keep it."""
         if entry.kind == "inputs":
             return _refused(entry.folder, HOW_TO_EVALUATE)
-        if entry.foreign and self.tracking_uri is None:
-            return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
         try:
+            if entry.foreign and self.tracking_uri is None:
+                return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
             package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
         except BusyEntry as error:
             return _kept(entry.folder, None, first_line(error))
@@ -208,7 +210,7 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
     assert package.folder is not None
     run = client.create_run(where, run_name=package.folder.name)
     package = replace(package, run_id=run.info.run_id)
-    packages.rewrite_manifest(package)
+    packages.rewrite(package)
     end_run(client, run.info.run_id)
     return package
 

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -17,7 +16,6 @@ from cmtrack.tracking import artifacts, names
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking.description import NOTE, with_block, with_links
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.spool import ARTIFACTS, CHARTS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -82,7 +80,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
     if is_there(run, package):
         return Sent()
-    status = names.tag("status", package.prefix)
+    status, files = names.tag("status", package.prefix), package.files
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
@@ -93,41 +91,37 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
         return Sent((f"run {run_id} holds a newer evaluation, which stays", *problems))
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
-    evaluation, others = next(iter(package.files), None), package.files[1:]
-    refused = "" if evaluation is None else _refusal(lambda: client.log_artifact(run_id, str(evaluation)))
+    refused = _refusal(lambda: _upload(client, package, files[0])) if files else "no place could be written"
     answered()
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
         answered()
-    if refused or evaluation is None:
+    if refused:
         client.set_tag(run_id, status, METRICS_ONLY)
-    if refused and evaluation is not None:
-        raise ValueError(f"the store refused {evaluation.name} ({refused}): the run has the metrics only")
-    left_out = dict(_optional(client, run, package, others, answered))
+        what = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
+        raise ValueError(f"{what} has the metrics only")
+    left_out = dict(_optional(client, run, package, files[1:], answered))
     datasets.log(client, run_id, package.dataset)
     answered()
-    tags = dict(package.tags)
+    rows_are_out = names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out
+    tags = dict(package.with_rows(None).tags if rows_are_out else package.tags)
     if left_out:
         tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
-        if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
-            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
-            tags = names.with_digests(tags, package.prefix, gone)
-    made, listed = {path.name for path in others}, run.data.tags.get(TABLES, "[]")
+    made, listed = set(files[1:]), run.data.tags.get(TABLES, "[]")
     segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
     tables = [table for table in (package.table, segments) if table in made - set(left_out)]
     changed = with_tables(listed, tables, gone=() if segments in made else (segments,))
     if changed != listed:
         tags[TABLES] = changed
-    there_now = {quote(path.name) for path in package.files if path.name not in left_out}
+    there_now = {quote(name) for name in files if name not in left_out}
     block = with_links(package.description, str(run.info.experiment_id), run_id, there_now)
     tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), block, package.prefix)
-    if evaluation is not None:
-        tags[status] = "completed"
+    tags[status] = "completed"
     replaced = ""
     cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"  # perhaps of another one
     if there or cut_off:
-        replaced, untouched = _replaced(client, run, package, [path.name for path in package.files], there)
+        replaced, untouched = _replaced(client, run, package, files, there)
         problems += untouched
     stale = stale_metrics(run, package) if there or cut_off else []
     if stale:
@@ -194,19 +188,29 @@ def _cause(error: BaseException) -> str:
 
 
 def _optional(
-    client: MlflowClient, run: Any, package: Package, files: list[Path], answered: Callable[[], object]
+    client: MlflowClient, run: Any, package: Package, files: list[str], answered: Callable[[], object]
 ) -> Iterator[tuple[str, str]]:
     """Upload the optional files of an evaluation; return those that the store refuses, with the reason."""
     run_id = run.info.run_id
-    for path in files:
-        reason = _refusal(lambda path=path: client.log_artifact(run_id, str(path)), lambda: client.get_run(run_id))  # type: ignore[misc]
+    for name in files:
+        reason = _refusal(lambda name=name: _upload(client, package, name), lambda: client.get_run(run_id))  # type: ignore[misc]
         if reason:
-            yield path.name, reason
+            yield name, reason
         answered()
-    reason = _refusal(lambda: _log_images(client, run, package))
+    try:
+        reason = _refusal(lambda: _log_images(client, run, package))
+    except OSError as error:  # MLflow makes temporary files of it, for which there may be no place
+        if package.folder is not None:
+            raise
+        reason = str(error)
     if reason:
         yield "the image of the chart view", reason
     answered()
+
+
+def _upload(client: MlflowClient, package: Package, name: str) -> None:
+    with package.path_of(name) as path:
+        client.log_artifact(str(package.run_id), path)
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
@@ -287,18 +291,11 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
         name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
-        path = _image(package, file)
-        if path is None or any(map(name.match, known)):
+        content = package.image(file)
+        if content is None or any(map(name.match, known)):
             continue
-        with DrawnImage(path) as image:
+        with DrawnImage(content) as image:
             client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
-
-
-def _image(package: Package, file: str) -> Path | None:
-    """The image for the charts; packages of earlier versions have it among their artifacts."""
-    if package.folder is None:
-        return None
-    return next((path for part in (CHARTS, ARTIFACTS) if (path := package.folder / part / file).is_file()), None)
 
 
 # -- metrics, tags ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from cmtrack.evaluation.storage import file_without_probabilities
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
-from cmtrack.tracking.spool import write_private
+from cmtrack.tracking.spool import ARTIFACTS
 from cmtrack.untrusted import read_file
 
 if TYPE_CHECKING:
@@ -139,29 +139,21 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     from cmtrack.tracking import package as packages
 
     kept = kept_rows()
-    found = [path for path in package.files if path.name.endswith(names.PREDICTIONS_FILE)]
-    if kept.content == "all" or not found:
+    rows = next((name for name in package.files if name.endswith(names.PREDICTIONS_FILE)), None)
+    if kept.content == "all" or rows is None:
         return package, ()
-    tags, taken = dict(package.tags), []
-    own = names.file_name(names.PREDICTIONS_FILE, package.prefix)
-    for path in found:
-        content = path.read_bytes()
-        narrowed = None if kept.content == "off" else file_without_probabilities(content)
-        if narrowed == content:  # it has no probabilities
-            continue
-        if path.name == own:
-            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
-            known = {} if narrowed is None else packages.digests({own: narrowed}, package.prefix)
-            tags = names.with_digests(tags, package.prefix, {**gone, **known})
-        taken.append((path, narrowed))
-    out = replace(package, tags=tags)
-    packages.rewrite_manifest(out)
-    for path, narrowed in taken:
-        path.unlink()
-        if narrowed is not None:
-            write_private(path, narrowed)
-    what = "rows" if kept.content == "off" else "probabilities of the rows"
-    return out, tuple(f"the {what} in {path.name} ({kept.reason})" for path, _ in taken)
+    assert package.folder is not None
+    file = package.folder / ARTIFACTS / rows
+    content = file.read_bytes()
+    narrowed = None if kept.content == "off" else file_without_probabilities(content)
+    if narrowed == content:  # it has no probabilities
+        return package, ()
+    out = package.with_rows(narrowed)
+    if narrowed is None:
+        file.unlink()
+    packages.rewrite(out, {} if narrowed is None else {rows: narrowed})
+    what = "rows" if narrowed is None else "probabilities of the rows"
+    return out, (f"the {what} in {rows} ({kept.reason})",)
 
 
 # -- where settings stand --------------------------------------------------------------------------------------

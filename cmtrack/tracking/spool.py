@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack import schemas, untrusted
+from cmtrack.files import make_folder, write_whole
 from cmtrack.tracking.parallel import in_forked_workers
 
 DEFAULT = "cmtrack_spool"
@@ -139,6 +140,8 @@ class Draft:
     Attributes
     ----------
     folder : Path or None
+    content : dict of str to bytes
+        The files by their names.
     refusals : list of str
         Places that refused, with the reason.
     """
@@ -149,16 +152,14 @@ class Draft:
         self._name = f"{datetime.now(UTC).strftime(_STAMP)}-{uuid.uuid4().hex[:8]}"
         self._places = _places()
         self._lock: int | None = None
-        self._content: dict[str, bytes] = {}
+        self.content: dict[str, bytes] = {}
         known = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
-        self._content[INTENT] = json.dumps(known | {"schema": schemas.INTENT.newest}, ensure_ascii=False).encode(
-            "utf-8"
-        )
+        self.content[INTENT] = json.dumps(known | {"schema": schemas.INTENT.newest}, ensure_ascii=False).encode("utf-8")
         self._move()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, such as ``artifacts/cmtrack_evaluation.json``."""
-        self._content[name] = content
+        self.content[name] = content
         if self.folder is None:
             return
         try:
@@ -169,7 +170,7 @@ class Draft:
 
     def has(self, name: str) -> bool:
         """True for a file that lies on disk."""
-        return self.folder is not None and name in self._content
+        return self.folder is not None and name in self.content
 
     def settle(self) -> Path | None:
         """Give the whole entry its name, and return its place; None where there is none."""
@@ -210,9 +211,9 @@ class Draft:
         for place in self._places:
             self.folder = place / f".{self._name}"
             try:
-                _make_private(self.folder)
+                make_folder(self.folder, 0o700)
                 self._lock = _acquire(self.folder)
-                for name, content in self._content.items():
+                for name, content in self.content.items():
                     write_private(self.folder / name, content)
             except OSError as error:
                 self._leave(error)
@@ -234,7 +235,7 @@ def new_entry(**intent: Any) -> Iterator[Draft]:
         draft.discard()
         raise
     except BaseException as interrupt:
-        if draft.has(MANIFEST) or any(draft.has(name) for name in draft._content if name.startswith(ARTIFACTS)):
+        if draft.has(MANIFEST) or any(draft.has(name) for name in draft.content if name.startswith(ARTIFACTS)):
             draft.release()
             interrupt.add_note(f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it")
         else:
@@ -264,19 +265,7 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that only its owner may read, in a folder that is made if it does not exist."""
-    _make_private(path.parent)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder, and those above it, that only their owner may enter; those that are there stay as they are."""
-    if folder.is_dir():
-        return
-    _make_private(folder.parent)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
+    write_whole({path: content}, private=True, synced=False)
 
 
 def remove(entry: Path) -> None:
@@ -352,7 +341,7 @@ def claimed(folder: Path) -> Iterator[bool]:
     """Lock an entry while it is sent; False where another thread or process holds it."""
     try:
         handle = _acquire(folder)
-    except BlockingIOError:
+    except (BlockingIOError, FileNotFoundError):  # held, or sent meanwhile
         yield False
         return
     except OSError:  # a folder that cannot be written: nothing is lost by sending it twice

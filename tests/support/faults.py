@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,7 +41,12 @@ CHILD = textwrap.dedent("""
 
 
 def child(
-    store_uri: str, run_id: str, seed: int, how: str = "plain", within: Sequence[str] = ()
+    store_uri: str,
+    run_id: str,
+    seed: int,
+    how: str = "plain",
+    within: Sequence[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[str]:
     """A training script that logs one evaluation, started by ``within``.
 
@@ -48,7 +54,8 @@ def child(
     """
     return subprocess.Popen(
         [*within, sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": HERE, **environment},
     )  # fmt: skip
 
 

@@ -32,8 +32,9 @@ from cmtrack.comparison.rule import RULES, Rule, write_rule
 from cmtrack.comparison.run import LeftOut, Run, StoppedRun
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
+from cmtrack.files import write_whole
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.report.html import without_policy, write_bytes
+from cmtrack.report.html import without_policy
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
@@ -67,7 +68,8 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
         raise ValueError(
             f"a bundle needs a comparison that cmtrack.compare made, with a judged run, got {comparison!r:.120}"
         )
-    return write_bytes(path, packed(contents(comparison, rows=rows, title=title)))
+    write_whole({path: packed(contents(comparison, rows=rows, title=title))})
+    return path
 
 
 def contents(comparison: Comparison, *, rows: bool = True, title: str | None = None) -> dict[str, bytes]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -12,9 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import mlflow
 import pytest
@@ -27,7 +27,7 @@ from cmtrack.tracking.manifest import listing
 from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
-from support.components import state_of, tracking_server
+from support.components import BUCKET, KEYS, state_of, tracking_server
 from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child, forked_workers
 from support.problems import random_problem
 
@@ -369,6 +369,77 @@ def test_a_tag_reaches_no_file_of_the_reader(proxy, judged, tmp_path, digest, na
     assert victim.read_text() == "thesis"
 
 
+class Killed(BaseException):
+    """The end of a process, where it is."""
+
+
+@pytest.mark.parametrize("setting", ["labels", "off"])
+@pytest.mark.parametrize("moves", [0, 1])
+@pytest.mark.parametrize("how", [Killed, OSError])
+def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(store, judged, monkeypatch, setting, moves, how):
+    run_id = store.create_run("1").info.run_id
+    with monkeypatch.context() as patch:
+        patch.setattr("cmtrack.tracking.log.deliver", _full)
+        with pytest.warns(EvaluationWarning):
+            log_evaluation(judged, run_id=run_id)
+    move, left = os.replace, [moves]
+
+    def moved(source: Path, target: Path) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise how("the end")
+        move(source, target)
+
+    with monkeypatch.context() as patch, contextlib.suppress(Killed):
+        patch.setenv("CMTRACK_PREDICTIONS", setting)
+        patch.setattr(os, "replace", moved)
+        if how is OSError:
+            assert [entry.status for entry in push()] == ["kept"]
+        else:
+            push()
+    (sent,) = push()  # not limited: what was taken out is not there any more
+    assert load_evaluation(run_id) == judged
+    if setting == "off":
+        assert "cmtrack_predictions.parquet" not in {file.path for file in store.list_artifacts(run_id)}
+        assert ("the rows in cmtrack_predictions.parquet: it is gone" in sent.problems) == (moves < 1)
+    else:
+        rows = load_evaluation(run_id, rows=True).rows
+        assert (len(rows), sent.problems) == (judged.n_samples, ())
+        assert (rows.probabilities is None) == (moves > 0)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_an_entry_whose_rows_are_lost_is_sent_without_them(store, judged, monkeypatch, damage):
+    run_id = store.create_run("1").info.run_id
+    monkeypatch.setattr("cmtrack.tracking.log.deliver", _full)
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(judged, run_id=run_id)
+    rows = logged.path / "artifacts" / "cmtrack_predictions.parquet"
+    rows.unlink() if damage == "gone" else os.truncate(rows, 100)
+    (sent,) = push()
+    assert sent.status == "sent"
+    assert sent.problems[0].startswith("the rows in cmtrack_predictions.parquet: ")
+    assert load_evaluation(run_id) == judged
+    assert "cmtrack_predictions.parquet" not in {file.path for file in store.list_artifacts(run_id)}
+
+
+def test_an_entry_that_another_push_takes_meanwhile_is_skipped(store, judged, monkeypatch):
+    ids = [store.create_run("1").info.run_id for _ in range(3)]
+    with monkeypatch.context() as patch:
+        patch.setattr("cmtrack.tracking.log.deliver", _full)
+        for run_id in ids:
+            with pytest.warns(EvaluationWarning):
+                log_evaluation(judged, run_id=run_id)
+    first, second, third = spool.entries()
+
+    def gone(_: str, done: int, __: int) -> None:
+        if done == 1:
+            spool.remove(second.folder)
+
+    pushed = push(progress=gone)
+    assert [(entry.entry, entry.status) for entry in pushed] == [(first.folder, "sent"), (third.folder, "sent")]
+
+
 # -- local stores ----------------------------------------------------------------------------------------------------
 
 
@@ -451,8 +522,40 @@ def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judge
     assert spool.entries() == []
 
 
-def test_with_no_place_at_all_the_run_gets_the_metrics_and_the_training_goes_on(store, judged, monkeypatch):
+def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch, tmp_path):
+    from_disk, from_memory = new_run(), new_run()
+    log_evaluation(judged, run_id=from_disk, strict=True)
     monkeypatch.setattr(spool, "write_private", _full)
+    monkeypatch.setattr(spool, "make_folder", _full)
+    with pytest.warns(EvaluationWarning, match="cmtrack_spool: No space left on device; .* it is in memory"):
+        logged = log_evaluation(judged, run_id=from_memory, strict=True)
+    assert (logged.status, logged.path, logged.problems) == ("completed", None, ())
+    loaded = load_evaluation(from_memory, rows=True)
+    assert loaded == judged
+    assert loaded.rows is not None
+    ours, theirs = (state_of(run_id) for run_id in (from_memory, from_disk))
+    assert ours == theirs
+    client = mlflow.MlflowClient()
+    for file in client.list_artifacts(from_memory):
+        if not file.is_dir and not file.path.endswith((".html", ".png")):  # which have the run's id on them
+            contents = {
+                Path(client.download_artifacts(run_id, file.path, str(tmp_path))).read_bytes()
+                for run_id in (from_disk, from_memory)
+            }
+            assert len(contents) == 1, file.path
+
+
+def test_with_no_place_at_all_and_a_store_that_refuses_it_is_said(store, judged, monkeypatch):
+    monkeypatch.setattr(spool, "write_private", _full)
+    monkeypatch.setattr(mlflow.MlflowClient, "log_artifact", _full)
+    with pytest.warns(EvaluationWarning, match="No space left on device .* could not be kept either"):
+        logged = log_evaluation(judged, run_id=store.create_run("1").info.run_id)
+    assert (logged.status, logged.evaluation is judged) == ("failed", True)
+
+
+def test_with_no_place_not_even_in_memory_the_run_gets_the_metrics_and_the_training_goes_on(store, judged, monkeypatch):
+    monkeypatch.setattr(spool, "write_private", _full)
+    monkeypatch.delattr(os, "memfd_create")  # as on other systems than Linux
     run_id = store.create_run("1").info.run_id
     with pytest.warns(EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"):
         logged = log_evaluation(judged, run_id=run_id)
@@ -601,20 +704,18 @@ def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
     assert load_evaluation(run_id) == judged
 
 
-@pytest.mark.parametrize("pool", [False, True], ids=["no pool", "a pool of the client's"])
-def test_a_late_end_of_the_process_is_said_where_the_stores_client_waits_in_threads(monkeypatch, pool):
-    monkeypatch.setattr(deliver, "PATIENCE", 0.3)
-    answered = threading.Event()
-
-    def ask(_: Any) -> None:
-        if pool:
-            with ThreadPoolExecutor(1) as uploads:
-                uploads.submit(answered.wait, 30).result()
-        answered.wait(30)
-
-    try:
-        with pytest.raises(deliver.NoAnswer) as caught:
-            deliver.within_patience(ask)
-    finally:
-        answered.set()
-    assert ("the end of this process may wait for them" in str(caught.value)) == pool
+def test_an_s3_that_hangs_does_not_hold_the_end_of_the_process(store):
+    pytest.importorskip("boto3")
+    experiment = store.create_experiment("on S3", artifact_location=f"s3://{BUCKET}/x")
+    run_id = store.create_run(experiment).info.run_id
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
+        where = {"MLFLOW_S3_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        process = child(store.tracking_uri, run_id, 1, "impatient", environment=KEYS | where)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == "saved"
+            assert process.wait(60) == 0  # the client alone waits for minutes
+        finally:
+            process.kill()
+    (waiting,) = spool.entries()
+    assert waiting.kind == "evaluation"
