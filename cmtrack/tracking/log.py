@@ -258,17 +258,14 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool 
         "tracking_uri": mlflow.get_tracking_uri(),
     }
     rows = _rows_writer(evaluation, wanted.predictions)
-    with spool.new_entry(**place) as draft:
+    asked: dict[str, Any] = {
+        "metrics": wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics),
+        "on_existing": wanted.on_existing,
+        "dataset": wanted.dataset,
+    }
+    with spool.new_entry(**place, **asked, rows=rows is not None) as draft:
         package = build(
-            evaluation,
-            draft.write,
-            **place,
-            metrics=wanted.metrics,
-            on_existing=wanted.on_existing,
-            rows=rows,
-            views_too=views_too,
-            dataset=wanted.dataset,
-            run_name=wanted.run_name,
+            evaluation, draft.write, **place, **asked, rows=rows, views_too=views_too, run_name=wanted.run_name
         )
         folder = draft.settle()
     if draft.refusals:

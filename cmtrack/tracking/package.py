@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -155,11 +155,12 @@ def build(
     dataset: str | None = None,
     run_name: str = "",
     timestamp: int | None = None,
+    problems: Iterable[str] = (),
 ) -> Package:
     """Make the whole package, file by file.
 
-    The evaluation itself comes first. A figure or a table that fails is named in ``problems`` and left out; it
-    never takes the rest with it.
+    The evaluation itself comes first, then its rows. A figure or a table that fails is named in ``problems`` and left
+    out; it never takes the rest with it.
 
     Parameters
     ----------
@@ -177,11 +178,13 @@ def build(
         For the figures and the report; empty where it is not known.
     timestamp : int, optional
         As :class:`Package` has it; by default now.
+    problems : iterable of str
+        What was missing before.
     """
     data = datasets.described(evaluation, dataset)
     timestamp = int(time.time() * 1000) if timestamp is None else timestamp
     written: dict[str, bytes] = {}
-    problems: list[str] = []
+    problems = list(problems)
 
     def attempt(what: str, action: Callable[[], object]) -> None:
         try:
@@ -195,6 +198,8 @@ def build(
         write(f"{ARTIFACTS}/{file}", written[file])
 
     keep(names.EVALUATION_FILE, evaluation.to_json())
+    if rows is not None:
+        attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     pictures: dict[str, Picture] = {}
     day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
     if views_too and figures:
@@ -221,8 +226,6 @@ def build(
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
         if isinstance(evaluation, Evaluation) and evaluation.segments:
             attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
-    if rows is not None:
-        attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
     package = Package(

@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.artifacts import origin
+from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, destination, read
-from cmtrack.tracking.names import EVALUATION_FILE, file_name
+from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
 from cmtrack.tracking.runs import ABSENT, client_for, first_line
 from cmtrack.tracking.store import end_run
 
@@ -216,7 +217,7 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
 
 
 def _rebuilt(entry: spool.Entry) -> packages.Package:
-    """A whole package from what a killed process left: its evaluation, which is written first.
+    """A whole package from what a killed process left: its evaluation, which is written first, and its rows.
 
     Raises
     ------
@@ -232,11 +233,26 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"it was interrupted before the evaluation was complete: {first_line(error)}") from None
+    rows: bytes | None = None
+    try:
+        rows = untrusted.read_file(file.with_name(file_name(PREDICTIONS_FILE, place["prefix"])), MAX_BYTES)
+        evaluation = evaluation.with_rows(rows)
+    except (OSError, ValueError):
+        rows = None
+    asked: dict[str, Any] = {
+        "metrics": intent.get("metrics", "headline"),
+        "on_existing": "error" if intent.get("on_existing") == "error" else "replace",
+        "dataset": checked_name(intent.get("dataset")),
+        "rows": None if rows is None else lambda to: to.write(rows),
+        "problems": ["the rows: it was interrupted before they were written"]
+        if intent.get("rows") and not rows
+        else (),
+    }
     with spool.claimed(entry.folder) as ours:
         if not ours:
             raise BusyEntry("it is being sent already")
-        with spool.new_entry(**intent) as draft:
-            package = packages.build(evaluation, draft.write, **place, timestamp=spool.made(entry.name))
+        with spool.new_entry(of=entry.name) as draft:
+            package = packages.build(evaluation, draft.write, **place, **asked, timestamp=spool.made(entry.name))
             folder = draft.settle()
         if folder is None:
             raise OSError(f"it could not be rewritten: {'; '.join(draft.refusals)}")

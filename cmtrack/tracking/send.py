@@ -290,7 +290,7 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
-        name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
+        name = re.compile("[+%]".join((*parts, str(package.timestamp), r".*\.webp")))  # the last of two files
         content = package.image(file)
         if content is None or any(map(name.match, known)):
             continue

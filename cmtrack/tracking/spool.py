@@ -9,6 +9,7 @@ that refuses a write is left for the next one: the working folder, the user's da
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -146,15 +147,19 @@ class Draft:
         Places that refused, with the reason.
     """
 
-    def __init__(self, intent: dict[str, Any]) -> None:
+    def __init__(self, intent: dict[str, Any], name: str = "") -> None:
         self.refusals: list[str] = []
         self.folder: Path | None = None
-        self._name = f"{datetime.now(UTC).strftime(_STAMP)}-{uuid.uuid4().hex[:8]}"
+        unique = uuid.uuid4().hex[:8]
+        self._name = name or f"{datetime.now(UTC).strftime(_STAMP)}-{unique}"
+        self._hidden = f".{name}.{unique}" if name else f".{self._name}"
         self._places = _places()
         self._lock: int | None = None
         self.content: dict[str, bytes] = {}
-        known = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
-        self.content[INTENT] = json.dumps(known | {"schema": schemas.INTENT.newest}, ensure_ascii=False).encode("utf-8")
+        if not name:
+            plain = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
+            intent = plain | {"schema": schemas.INTENT.newest}
+            self.content[INTENT] = json.dumps(intent, ensure_ascii=False).encode("utf-8")
         self._move()
 
     def write(self, name: str, content: bytes) -> None:
@@ -209,7 +214,7 @@ class Draft:
 
     def _move(self) -> None:
         for place in self._places:
-            self.folder = place / f".{self._name}"
+            self.folder = place / self._hidden
             try:
                 make_folder(self.folder, 0o700)
                 self._lock = _acquire(self.folder)
@@ -222,13 +227,15 @@ class Draft:
 
 
 @contextlib.contextmanager
-def new_entry(**intent: Any) -> Iterator[Draft]:
+def new_entry(of: str = "", **intent: Any) -> Iterator[Draft]:
     """An entry to write into; what it is meant for is written first.
+
+    ``of`` is the name of the unfinished one that it takes the place of: what is left of it then is no entry.
 
     An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
     among it, and is passed on.
     """
-    draft = Draft(intent)
+    draft = Draft(intent, of)
     try:
         yield draft
     except Exception:
@@ -269,11 +276,12 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def remove(entry: Path) -> None:
-    """Remove an entry in one step, and the folder with the last entry."""
+    """Remove an entry in one step, what killed processes left of it, and the folder with the last entry."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    for left in (gone, entry.with_name(f".{entry.name}"), *entry.parent.glob(f".{glob.escape(entry.name)}.*")):
+        shutil.rmtree(left, ignore_errors=True)
     _tidy(entry.parent)
 
 
@@ -314,7 +322,9 @@ def _entry(path: Path) -> Entry | None:
         return None
     try:
         if path.name.startswith("."):
-            return Entry(path, "unfinished") if (path / INTENT).is_file() and _abandoned(path) else None
+            finished = path.with_name(path.name.removeprefix("."))
+            left = (path / INTENT).is_file() and not finished.exists() and _abandoned(path)
+            return Entry(path, "unfinished") if left else None
         if (path / MANIFEST).is_file():
             return Entry(path, "evaluation")
         return Entry(path, "inputs") if (path / INPUTS).is_file() else None

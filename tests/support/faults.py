@@ -1,10 +1,14 @@
-"""Proxies that fail as they are told, and processes to kill."""
+"""Proxies and file operations that fail as they are told, and processes to kill."""
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import errno
 import http.client
+import io
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -12,7 +16,9 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -299,3 +305,128 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+# -- file operations -------------------------------------------------------------------------------------------------
+
+DIES, FULL = "dies", "every place is full"
+FILE_FAULTS: dict[str, int] = {
+    DIES: 0, "ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, FULL: errno.ENOSPC,
+}  # fmt: skip
+"""From the Nth operation on there is no space in its first folder ("ENOSPC") or in any; EIO and EINTR come once."""
+_WITH_PATH = {
+    "open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "os.utime", "os.listdir",
+    "os.scandir", "os.link", "os.symlink", "os.chown",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a forked process ended: what its action gave or raised, or nothing; and the file operations it had begun."""
+
+    died: bool
+    result: Any
+    operations: int
+    last: str
+
+
+class _FileFaults:
+    """Counts the file operations of this process below a folder, and has the Nth fail. It cannot be taken out."""
+
+    def __init__(self, root: Path, kind: str, at: int) -> None:
+        self.root, self.kind, self.at = os.path.realpath(root) + os.sep, kind, at
+        self.count, self.last, self.full = 0, "", ""
+
+    def install(self) -> None:
+        sys.addaudithook(self.hear)
+        fsync, opened = os.fsync, io.open
+
+        def synced(handle: int) -> None:
+            if path := self.below(handle):
+                self.reach("fsync", path, True)
+            fsync(handle)
+
+        def open_whole(file: Any, mode: str = "r", buffering: int = -1, *args: Any, **more: Any) -> Any:
+            if set(mode) & set("wxa+") and "b" in mode and buffering != 0 and self.below(file):
+                return io.BufferedWriter(_Raw(self, file, mode.replace("b", ""), *args[3:], **more))
+            return opened(file, mode, buffering, *args, **more)
+
+        os.fsync = synced
+        io.open = builtins.open = open_whole  # type: ignore[assignment]
+
+    def below(self, path: Any) -> str:
+        """The path, or that of an open file, where it is below the folder; else nothing."""
+        try:
+            text = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
+        except (TypeError, OSError):
+            return ""
+        text = os.path.abspath(text)
+        return text if (text + os.sep).startswith(self.root) else ""
+
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "fcntl.flock":
+            self.reach("flock", self.root, False)
+        elif event in _WITH_PATH:
+            taken_from_folder = event in ("os.remove", "os.rmdir") and args[1] not in (-1, None)
+            path = self.root if taken_from_folder else self.below(args[0])
+            if path:
+                makes = event == "os.mkdir" or (event == "open" and bool((args[2] or 0) & os.O_CREAT))
+                self.reach(event, path, makes)
+
+    def reach(self, operation: str, path: str, makes: bool, torn: Callable[[], object] = lambda: None) -> None:
+        """Count an operation; where it is the one, or needs room where there is none, it fails."""
+        self.count += 1
+        hit, place = self.count == self.at, path.removeprefix(self.root).split(os.sep)[0]
+        if hit:
+            self.last = f"{operation} {path.removeprefix(self.root)}"
+            if self.kind == DIES:
+                torn()
+                os._exit(9)
+            if self.kind in ("ENOSPC", FULL):
+                self.full = place if self.kind == "ENOSPC" else "*"
+        if makes and self.full in ("*", place) if self.full else hit:
+            torn()
+            raise OSError(FILE_FAULTS[self.kind], os.strerror(FILE_FAULTS[self.kind]), path)
+
+
+class _Raw(io.FileIO):
+    """A file of which half is written when writing fails."""
+
+    def __init__(self, faults: _FileFaults, *args: Any, **more: Any) -> None:
+        self.faults = faults
+        super().__init__(*args, **more)
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        path = self.faults.below(self.fileno())
+        self.faults.reach("write", path, True, lambda: io.FileIO.write(self, view[: len(view) // 2]))
+        return super().write(view)
+
+
+def with_file_fault(action: Callable[[], Any], root: Path, kind: str = DIES, at: int = 0) -> Ended:
+    """Do something in a process forked from this one, whose Nth file operation below a folder fails; 0: none does.
+
+    Returns
+    -------
+    Ended
+        ``result`` is what the action gave, which must be data that can be pickled, or the error that it raised as text.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        faults = _FileFaults(root, kind, at)
+        try:
+            faults.install()
+            try:
+                result = action()
+            except Exception as error:
+                result = f"{type(error).__name__}: {error}"
+            os.write(write, pickle.dumps((result, faults.count, faults.last)))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        content = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert content or os.waitstatus_to_exitcode(status) == 9
+    return Ended(False, *pickle.loads(content)) if content else Ended(True, None, at, "")
