@@ -244,14 +244,12 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         "on_existing": "error" if intent.get("on_existing") == "error" else "replace",
         "dataset": checked_name(intent.get("dataset")),
         "rows": None if rows is None else lambda to: to.write(rows),
-        "problems": ["the rows: it was interrupted before they were written"]
-        if intent.get("rows") and not rows
-        else (),
+        "problems": ["the rows: it was interrupted before they were written"] * bool(intent.get("rows") and not rows),
     }
     with spool.claimed(entry.folder) as ours:
         if not ours:
             raise BusyEntry("it is being sent already")
-        with spool.new_entry(of=entry.name) as draft:
+        with spool.new_entry(of=entry.folder) as draft:
             package = packages.build(evaluation, draft.write, **place, **asked, timestamp=spool.made(entry.name))
             folder = draft.settle()
         if folder is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import json
 import os
 import shutil
@@ -147,16 +148,16 @@ class Draft:
         Places that refused, with the reason.
     """
 
-    def __init__(self, intent: dict[str, Any], name: str = "") -> None:
+    def __init__(self, intent: dict[str, Any], of: Path | None = None) -> None:
         self.refusals: list[str] = []
         self.folder: Path | None = None
         unique = uuid.uuid4().hex[:8]
-        self._name = name or f"{datetime.now(UTC).strftime(_STAMP)}-{unique}"
-        self._hidden = f".{name}.{unique}" if name else f".{self._name}"
-        self._places = _places()
+        self._name = f"{datetime.now(UTC).strftime(_STAMP)}-{unique}" if of is None else of.name.lstrip(".")
+        self._hidden = f".{self._name}" if of is None else f".{self._name}.{unique}"
+        self._places = itertools.chain([] if of is None else [of.parent], _places())
         self._lock: int | None = None
         self.content: dict[str, bytes] = {}
-        if not name:
+        if of is None:
             plain = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
             intent = plain | {"schema": schemas.INTENT.newest}
             self.content[INTENT] = json.dumps(intent, ensure_ascii=False).encode("utf-8")
@@ -172,10 +173,6 @@ class Draft:
         except OSError as error:
             self._leave(error)
             self._move()
-
-    def has(self, name: str) -> bool:
-        """True for a file that lies on disk."""
-        return self.folder is not None and name in self.content
 
     def settle(self) -> Path | None:
         """Give the whole entry its name, and return its place; None where there is none."""
@@ -227,13 +224,12 @@ class Draft:
 
 
 @contextlib.contextmanager
-def new_entry(of: str = "", **intent: Any) -> Iterator[Draft]:
+def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
     """An entry to write into; what it is meant for is written first.
 
-    ``of`` is the name of the unfinished one that it takes the place of: what is left of it then is no entry.
-
     An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
-    among it, and is passed on.
+    among it, and is passed on. ``of`` is an unfinished entry that the new one takes the place of: beside that it is
+    none any more.
     """
     draft = Draft(intent, of)
     try:
@@ -242,7 +238,7 @@ def new_entry(of: str = "", **intent: Any) -> Iterator[Draft]:
         draft.discard()
         raise
     except BaseException as interrupt:
-        if draft.has(MANIFEST) or any(draft.has(name) for name in draft.content if name.startswith(ARTIFACTS)):
+        if of is None and draft.folder and any(name.startswith(ARTIFACTS) for name in draft.content):
             draft.release()
             interrupt.add_note(f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it")
         else:
@@ -278,10 +274,11 @@ def write_private(path: Path, content: bytes) -> None:
 def remove(entry: Path) -> None:
     """Remove an entry in one step, what killed processes left of it, and the folder with the last entry."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
+    for left in (entry.with_name(f".{entry.name}"), *entry.parent.glob(f".{glob.escape(entry.name)}.*")):
+        shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
-    for left in (gone, entry.with_name(f".{entry.name}"), *entry.parent.glob(f".{glob.escape(entry.name)}.*")):
-        shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(gone, ignore_errors=True)
     _tidy(entry.parent)
 
 
