@@ -385,7 +385,8 @@ class _FileFaults:
             if self.kind in ("ENOSPC", FULL):
                 self.full = place if self.kind == "ENOSPC" else "*"
         if makes and self.full in ("*", place) if self.full else hit:
-            torn()
+            if self.kind != "EINTR":  # Python writes again what was interrupted
+                torn()
             raise OSError(FILE_FAULTS[self.kind], os.strerror(FILE_FAULTS[self.kind]), path)
 
 
