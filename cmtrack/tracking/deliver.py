@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -153,6 +155,7 @@ class _Sender(threading.Thread):
     begun: ClassVar[WeakSet[threading.Thread]] = WeakSet()
 
     def __init__(self, action: Callable[[], object]) -> None:
+        _at_end()
         super().__init__(name="cmtrack-send", daemon=True)
         self._action, self._before = action, frozenset(threading.enumerate())
 
@@ -178,8 +181,12 @@ def _let_end() -> None:
         pools._threads_queues.pop(worker, None)  # type: ignore[attr-defined]
 
 
-if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
-    threading._register_atexit(_let_end)  # it is called before the function that waits, which was registered before
+@functools.cache
+def _at_end() -> None:
+    """Have :func:`_let_end` called before the function of Python's that waits, which was registered before it."""
+    if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
+        with contextlib.suppress(RuntimeError):  # the end has begun
+            threading._register_atexit(_let_end)
 
 
 def _passes(error: BaseException) -> bool:
