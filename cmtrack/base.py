@@ -17,6 +17,7 @@ from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
+from cmtrack.options import Question
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
@@ -58,23 +59,42 @@ class BaseEvaluation(ABC):
     ----------
     statistics : object
         What is kept of the data; small, and mergeable.
-    confidence_level : float
-    notes : tuple of str
-        Remarks made during construction.
+    spec : Question
+        What was asked.
     rows : object or None
         The evaluated rows, where they are at hand: paired comparisons need them.
-    grouping : Grouping or None
-    positive : label or None
     """
 
     kind: ClassVar[str]
     """The kind that stored files name."""
     statistics: Digests
-    confidence_level: float
-    notes: tuple[str, ...]
+    spec: Question
     rows: Rows | None
-    grouping: Grouping | None
-    positive: Label | None
+
+    @property
+    def confidence_level(self) -> float:
+        """The confidence level of the intervals."""
+        return self.spec.confidence_level
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups of classes that were asked for."""
+        return None
+
+    @property
+    def positive(self) -> Label | None:
+        """The positive class of two, or the positive group."""
+        return None
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """Remarks made during construction."""
+
+    def asking(self, **changes: Any) -> Self:
+        """The same data under a question that differs in these entries."""
+        changed: Self = replace(self, spec=replace(self.spec, **changes))  # type: ignore[type-var]  # all are dataclasses
+        return changed
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -212,8 +232,7 @@ class BaseEvaluation(ABC):
         """The same evaluation with intervals of another confidence level."""
         if confidence_level == self.confidence_level:
             return self
-        changed: Self = replace(self, confidence_level=confidence_level)  # type: ignore[type-var]  # all are dataclasses
-        return changed
+        return self.asking(confidence_level=confidence_level)
 
     # -- files -----------------------------------------------------------------------------------------
 

@@ -1,35 +1,40 @@
-"""The options of an evaluation, each said once.
+"""A question as a record: what is said of each of its entries, and all that is made from it.
 
-``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command line share
-:class:`Options`. An option that is added there is in all of them, with its words, its default and its flag.
+A frozen dataclass whose fields are made by :func:`entry` is such a record: :class:`cmtrack.evaluation.spec.Spec` of an
+evaluation. Signatures, docstrings, flags of the command line, checks, stored forms and the rules of merging are made
+from its entries. An entry that is added is in all of them; a test wants a number that it changes.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
-    from cmtrack.grouping import Costs, Grouping, Label
-    from cmtrack.metrics.metric import Metric
+    from cmtrack.evaluation.spec import Options as Options
 
 Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True)
-class About:
-    """The words, the default and the check of an option.
+class Entry:
+    """What is said of an entry of a question.
 
     Attributes
     ----------
     kind : str
-        Type and default, as numpydoc writes them.
+        Type and default, as numpydoc writes them; an entry without one is no option, but follows from the call.
     text : str
     default : object
     check : callable, optional
@@ -39,271 +44,160 @@ class About:
     choices : mapping of str to object, optional
         What the command line takes, and what it stands for.
     several : bool
-        Whether the flag may be repeated.
+        True for a flag that may be repeated.
     of_flag : type, default str
-        What the flag's value is.
+        Type of the flag's value.
+    write, read : callable, optional
+        To and from plain data; without ``write`` the entry is not stored.
+    merge : callable, optional
+        From two values to that of the merged result, or ValueError; by default they must be equal.
     """
 
-    kind: str
-    text: str
+    kind: str = ""
+    text: str = ""
     default: Any = None
-    check: Callable[[Any], Any] = lambda value: value
+    check: Callable[[Any], Any] = _same
     flag: str = ""
     help: str = ""
     choices: Mapping[str, Any] | None = None
     several: bool = False
     of_flag: type = str
+    write: Callable[[Any], Any] | None = _same
+    read: Callable[[Any], Any] = _same
+    merge: Callable[[Any, Any], Any] | None = None
 
 
-# The checks import what they need when they are called: the command line shows its help without NumPy.
+def entry(kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **more: Any) -> Any:
+    """A field of a question, with an :class:`Entry` of these words."""
+    return dataclasses.field(default=default, compare=compare, metadata={"entry": Entry(kind, text, default, **more)})
 
 
-def _grouping(grouping: Any) -> Any:
-    from cmtrack.grouping import Grouping
+@dataclass(frozen=True)
+class Question:
+    """The base of the questions of all kinds of evaluations, which all have a confidence level."""
 
-    if grouping is not None and not isinstance(grouping, Grouping):
-        made = ": cmtrack.Grouping(...) makes one of it" if isinstance(grouping, Mapping) else ""
-        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}{made}")
-    return grouping
+    if TYPE_CHECKING:
 
+        @property
+        def confidence_level(self) -> float:
+            """The confidence level of the intervals."""
 
-def _level(level: Any) -> Any:
-    from cmtrack.metrics.intervals import check_level
+    @classmethod
+    def entries(cls) -> dict[str, Entry]:
+        """The entries by name, in order."""
+        return {field.name: field.metadata["entry"] for field in dataclasses.fields(cls)}
 
-    return check_level(level)
+    @classmethod
+    def options(cls) -> dict[str, Entry]:
+        """The entries that a caller gives."""
+        return {name: entry for name, entry in cls.entries().items() if entry.kind}
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any], caller: str) -> Self:
+        """The question of a call, checked: what was given, and the defaults of the rest.
 
-def _normalize(normalize: Any) -> Any:
-    from cmtrack.statistics.probabilities import check_normalize
+        Parameters
+        ----------
+        given : mapping
+        caller : str
+            The function's name, for errors.
 
-    return check_normalize(normalize)
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such option, or no data could make its value right; the text gives the rule and the value.
+        """
+        cls.check_names(given, caller)
+        return cls(**{n: one.check(given.get(n, one.default)) for n, one in cls.options().items()})
 
+    @classmethod
+    def check_names(cls, given: Mapping[str, Any], caller: str) -> None:
+        """Raise TypeError for an unknown option, with the name that was probably meant."""
+        options = cls.options()
+        for name in given:
+            if name not in options:
+                raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{near(name, options)}")
 
-def _weights_are(weights_are: Any) -> Any:
-    from cmtrack.statistics.inputs import check_weights_are
+    def given(self) -> dict[str, Any]:
+        """The options by name, as a call takes them."""
+        return {name: getattr(self, name) for name in self.options()}
 
-    return check_weights_are(weights_are)
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data of the entries that are stored."""
+        return {n: one.write(getattr(self, n)) for n, one in self.entries().items() if one.write is not None}
 
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """Read :meth:`to_plain`; absent entries have their default.
 
-def _sections(sections: Any) -> Any:
-    from cmtrack.evaluation.compute import check_sections
+        Raises
+        ------
+        ValueError, and others of ``archive.DAMAGED``
+            If they are damaged.
+        """
+        stored = {n: one for n, one in cls.entries().items() if one.write is not None and n in data}
+        absent = {name for name, one in stored.items() if data[name] is None and one.default is None}
+        return cls(**{name: one.read(data[name]) for name, one in stored.items() if name not in absent})
 
-    return check_sections(sections)
+    def merged(self, other: Self, what: str) -> Self:
+        """The question of the results of two sets of rows together.
 
-
-def _reference(reference: Any) -> Any:
-    from cmtrack.statistics.inputs import as_shares
-
-    return None if reference is None else as_shares(reference, "reference")
-
-
-def _costs(costs: Any) -> Any:
-    from cmtrack.grouping import as_costs
-
-    return None if costs is None else as_costs(costs)
-
-
-def _threshold(threshold: Any) -> Any:
-    from cmtrack.evaluation.threshold import Threshold
-    from cmtrack.statistics.inputs import check_threshold
-
-    return check_threshold(threshold.value if isinstance(threshold, Threshold) else threshold)
-
-
-def _metrics(metrics: Any) -> Any:
-    from cmtrack.metrics.own import own_metrics
-
-    return own_metrics(metrics)
-
-
-class Options(TypedDict, total=False):
-    """Options of an evaluation of rows."""
-
-    positive: Annotated[
-        Label | None,
-        About(
-            "label, optional",
-            "The positive class of two, or the positive group of a two-group step; by default the last one (a grouping "
-            "may name its own). It is written down with the result.",
-        ),
-    ]
-    grouping: Annotated[
-        Grouping | None,
-        About("Grouping, optional", "Classes put into groups, in one step or a chain.", check=_grouping),
-    ]
-    normalize: Annotated[
-        bool | str,
-        About(
-            '"warn", True or False, default "warn"',
-            "What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum "
-            "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
-            "are always refused.",
-            default="warn",
-            check=_normalize,
-            flag="--normalize",
-            help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
-            choices={"warn": "warn", "yes": True, "no": False},
-        ),
-    ]
-    weights_are: Annotated[
-        str | None,
-        About(
-            '"frequency" or "sampling", optional',
-            'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, which are all there. '
-            '"sampling": it says how much of the population a row stands for; standard errors and intervals are robust '
-            "(sandwich), whatever the scale of the weights. By default integers are frequencies and floats sampling "
-            "weights, also floats that are whole numbers; the result says which (:attr:`Evaluation.weights_are`).",
-            check=_weights_are,
-            flag="--weights-are",
-            help="What --weight holds: numbers of equal rows, or sampling weights. auto: integers are the former, "
-            "floats the latter.",
-            choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
-        ),
-    ]
-    sections: Annotated[
-        Sequence[str] | None,
-        About(
-            "list of str, optional",
-            'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
-            "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
-            "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
-            "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
-            check=_sections,
-            flag="--section",
-            help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that "
-            "apply.",
-            several=True,
-        ),
-    ]
-    reference: Annotated[
-        Mapping[Label, float] | Sequence[float] | None,
-        About(
-            "mapping of label to share, or sequence of length K, optional",
-            "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
-            "against, such as those of the training set; by default the shares of the evaluated rows.",
-            check=_reference,
-        ),
-    ]
-    costs: Annotated[
-        Costs | None,
-        About(
-            "Costs, mapping of (actual, predicted) to float, or path, optional",
-            "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
-            "without the data. A path is of a file for :meth:`Costs.from_file`.",
-            check=_costs,
-            flag="--costs",
-            help="YAML or JSON file with what decisions cost, of classes or groups.",
-        ),
-    ]
-    threshold: Annotated[
-        float | None,
-        About(
-            "float or Threshold, optional",
-            "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
-            "probability reaches this, and inside the chosen group the most probable class; infinity: never. "
-            "By default the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and "
-            "its result is taken here as it is. ``y_pred`` must not be given then.",
-            check=_threshold,
-            flag="--threshold",
-            help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
-            of_flag=float,
-        ),
-    ]
-    confidence_level: Annotated[
-        float,
-        About(
-            "float, default 0.95",
-            "Confidence level of the intervals, between 0 and 1.",
-            default=0.95,
-            check=_level,
-            flag="--confidence-level",
-            help="Confidence level of the intervals.",
-            of_flag=float,
-        ),
-    ]
-    extra_metrics: Annotated[
-        Sequence[Metric],
-        About(
-            "sequence of Metric, optional",
-            "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
-            "comparisons, rankings and gates.",
-            default=(),
-            check=_metrics,
-        ),
-    ]
+        Raises
+        ------
+        ValueError
+            If an entry differs; the text names it.
+        """
+        changed = {}
+        for field in dataclasses.fields(self):
+            name, rule = field.name, field.metadata["entry"].merge
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if rule is not None:
+                changed[name] = rule(ours, theirs)
+            elif field.compare and ours != theirs:
+                raise ValueError(f"{what} must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+        return dataclasses.replace(self, **changed)
 
 
-_LATER = dict.fromkeys(("Costs", "Grouping", "Label", "Metric"), Any)
-OPTIONS: dict[str, About] = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(Options, None, _LATER, include_extras=True).items()
-}
-"""What is said of each option, by name."""
+def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
+    """Show the options of a question in the signature and the docstring of what takes ``**options``."""
+
+    def shown(function: Taker) -> Taker:
+        target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+        signature = inspect.signature(target)
+        fixed = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_type_of(options, name)
+            )
+            for name, one in question.options().items()
+        ]
+        target.__signature__ = signature.replace(parameters=[*fixed, *more])
+        function.__doc__ = _with_entries(function.__doc__ or "", question)
+        return function
+
+    return shown
 
 
-def complete(options: Mapping[str, Any], of: str) -> Options:
-    """All options, checked: those that were given, and the defaults of the others.
-
-    Parameters
-    ----------
-    options : mapping
-    of : str
-        The function's name, for errors.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such option, or no data could make its value right; the text gives the rule and the value.
-    """
-    check_names(options, of)
-    chosen: Any = {name: about.check(options.get(name, about.default)) for name, about in OPTIONS.items()}
-    return cast(Options, chosen)
-
-
-def check_names(options: Mapping[str, Any], of: str) -> None:
-    """Refuse what is no option, as Python does.
-
-    Raises
-    ------
-    TypeError
-        The text names the option that was meant, where one is like it.
-    """
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(f"{of}() got an unexpected keyword argument {name!r}{near(name, OPTIONS)}")
-
-
-def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
-    """The predicted labels; None where the option ``threshold`` makes them from the probabilities."""
-    return y_pred if options.get("threshold") is None else None
-
-
-def takes_options(function: Taker) -> Taker:
-    """Show the options in the signature and the docstring of what takes ``**options``, and of no other."""
-    target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
-    signature = inspect.signature(target)
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=about.default, annotation=_type_of(name))
-        for name, about in OPTIONS.items()
-    ]
-    target.__signature__ = signature.replace(parameters=[*own, *more])
-    function.__doc__ = _with_entries(function.__doc__ or "")
-    return function
-
-
-def _type_of(name: str) -> str:
+def _type_of(options: type, name: str) -> str:
     """The type of an option as it is written, like those of a function's other parameters."""
-    written = Options.__annotations__[name].__forward_arg__
-    return re.sub(r"^Annotated\[\s*(.*?),\s*About\(.*$", r"\1", written, flags=re.DOTALL)
+    return str(options.__annotations__[name].__forward_arg__)
 
 
-def _with_entries(text: str) -> str:
+def _with_entries(text: str, question: type[Question]) -> str:
     """A docstring with an entry for each option in the place of ``**options``."""
-    found = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
-    if found is None:
+    place = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
+    if place is None:
         return text
-    indent, entries = found[1], ""
-    for name, about in OPTIONS.items():
-        lines = textwrap.wrap(about.text, 112 - len(indent))
-        entries += f"{indent}{name} : {about.kind}\n" + "".join(f"{indent}    {line}\n" for line in lines)
-    return text[: found.start()] + entries + text[found.end() :]
+    indent, written = place[1], ""
+    for name, one in question.options().items():
+        lines = textwrap.wrap(one.text, 112 - len(indent))
+        written += f"{indent}{name} : {one.kind}\n" + "".join(f"{indent}    {line}\n" for line in lines)
+    return text[: place.start()] + written + text[place.end() :]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Options":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cmtrack.evaluation.spec import Options  # where it was before the record
+
+    return Options

@@ -56,7 +56,24 @@ def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
     return {"on_existing": "replace"} | manifest
 
 
-EVALUATION = Stored("the evaluation", 1)
+_LOST = {
+    "regrouped without the data: the counts by": "SCORES", "regrouped without the data: log loss": "LOSSES",
+    "regrouped without the data: the calibration of": "HITS", "regrouped without the data: the calibrated": "TOPS",
+    "regrouped without the target": "TARGET", "regrouped without the calibration set": "HELD",
+    "regrouped: the costs": "COSTS", "regrouped: the predictions": "THRESHOLD", "regrouped without the rows": "ROWS",
+    "sections were added without the rows": "CLUSTERS",
+}  # fmt: skip
+
+
+def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 to 2: losses were among the notes, and ``lost`` held the metrics that depend on the order of classes."""
+    notes = [note for note in evaluation.get("notes", ()) if isinstance(note, str)]
+    lost = {note: name for note in notes for beginning, name in _LOST.items() if note.startswith(beginning)}
+    changed = {"notes": [note for note in notes if note not in lost], "lost": sorted(set(lost.values()))}
+    return evaluation | changed | {"of_another_order": evaluation.get("lost", {})}
+
+
+EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
 """Of classes and of families; ``kind`` says which."""
 REVIEW = Stored("the review", 1)
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)

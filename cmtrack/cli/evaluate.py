@@ -26,7 +26,7 @@ from cmtrack.cli.frame import (
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.grouping import Grouping
-    from cmtrack.options import About
+    from cmtrack.options import Entry
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dataset", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
@@ -43,7 +43,7 @@ class _WithOptions(click.Command):
 
 @cache
 def _shared_options() -> tuple[click.Option, ...]:
-    from cmtrack.options import OPTIONS
+    from cmtrack.evaluation.spec import Spec
 
     return tuple(
         click.Option(
@@ -56,17 +56,17 @@ def _shared_options() -> tuple[click.Option, ...]:
             help=about.help,
             callback=partial(_checked, about),
         )
-        for name, about in OPTIONS.items()
+        for name, about in Spec.options().items()
         if about.flag
     )
 
 
-def _shown(about: About, value: Any) -> Any:
+def _shown(about: Entry, value: Any) -> Any:
     """A value as the command line writes it."""
     return next((text for text, meant in (about.choices or {}).items() if meant == value), value)
 
 
-def _checked(about: About, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+def _checked(about: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """A value as the evaluation takes it."""
     if value in (None, (), ""):
         value = about.default

@@ -180,7 +180,7 @@ def constant_answer(
     entry = _entry(evaluation, metric)
     if entry is None or not isinstance(evaluation, Evaluation):
         return None
-    like = replace(evaluation, sections=(metric,), rows=None)
+    like = replace(evaluation.asking(sections=(metric,)), rows=None)
     best, answer, rivals_of_answer = _best(like, metric, entry)
     value = best.metrics.get(metric, math.nan)
     reason = "" if math.isfinite(value) else best.undefined.get(metric, "no reason is known")
@@ -235,7 +235,7 @@ def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label |
     """The evaluation of a constant answer, by this metric alone; None except for single labels."""
     if not isinstance(evaluation, Evaluation):
         return None
-    like, rows = replace(evaluation, sections=(metric,)), evaluation.rows
+    like, rows = evaluation.asking(sections=(metric,)), evaluation.rows
     place = None if answer is None else evaluation.labels.index(answer)
     return _constant(
         like, rows if isinstance(rows, Predictions) else _of_classes(like), place, evaluation.statistics.ranking_only

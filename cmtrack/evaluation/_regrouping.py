@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.evaluation.compute import scored_step
+from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import partitions
 from cmtrack.statistics.collected import Statistics, accepted_pairs, collect_rows, with_segments_of
@@ -24,7 +25,7 @@ _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "targ
 
 
 class Lost(Enum):
-    """A loss of a regrouping; the value is the note that evaluations and their files hold."""
+    """A loss of a regrouping, or of what is added without the rows; the value is the note that people read."""
 
     SCORES = (
         "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
@@ -50,11 +51,9 @@ class Lost(Enum):
     COSTS = "regrouped: the costs are of groups that this grouping does not have, so that cost/ is left out"
     THRESHOLD = "regrouped: the predictions are those that a threshold of another positive group's score made"
     ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
-
-    @classmethod
-    def by(cls, evaluation: Evaluation) -> frozenset[Lost]:
-        """Losses of earlier regroupings of an evaluation."""
-        return frozenset(lost for lost in cls if lost.value in evaluation.notes)
+    CLUSTERS = (
+        "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
+    )
 
 
 _STAYS = frozenset({Lost.TARGET, Lost.HELD})
@@ -73,55 +72,45 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
-    lost: list[Lost] = []
+    lost: set[Lost] = set()
     costs, prices = evaluation.costs, None
     if costs is not None:
         try:
             prices = costs.matrix(labels, grouping)
         except ValueError:
             costs = None
-            lost.append(Lost.COSTS)
+            lost.add(Lost.COSTS)
     if isinstance(evaluation.rows, SpanRows):
         statistics = kept  # spans have no scores
     elif evaluation.rows is not None:
-        statistics, found = _from_rows(evaluation.rows, kept, old, new, grouping, prices)
-        lost += found
+        statistics, away = _from_rows(evaluation.rows, kept, old, new, grouping, prices)
+        lost |= away
     else:
-        statistics, found = _carry(kept, old, new)
-        lost += found
+        statistics, away = _carry(kept, old, new)
+        lost |= away
         if kept.losses is not None and not all(map(kept.losses.holds, partitions(grouping, labels))):
-            lost.append(Lost.LOSSES)
+            lost.add(Lost.LOSSES)
         if kept.hits is not None and any(kept.hits.of(pairs) is None for pairs in accepted_pairs(grouping, labels)):
-            lost.append(Lost.HITS)
+            lost.add(Lost.HITS)
         if evaluation.cluster_errors is not None:
-            lost.append(Lost.ROWS)
+            lost.add(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
-        lost += [one for one in Lost if one in _STAYS & Lost.by(evaluation) and one not in lost]
+        lost |= _STAYS & evaluation.lost
     threshold = evaluation.decision_threshold
     if threshold is not None and not _same_groups(old, new):
         threshold = None
-        lost.append(Lost.THRESHOLD)
-    elif Lost.THRESHOLD in Lost.by(evaluation):
-        lost.append(Lost.THRESHOLD)
+        lost.add(Lost.THRESHOLD)
+    elif Lost.THRESHOLD in evaluation.lost:
+        lost.add(Lost.THRESHOLD)
     return replace(
         evaluation,
         statistics=statistics,
-        decision_threshold=threshold,
-        costs=costs,
-        grouping=grouping,
-        positive=name,
-        notes=(*segment_notes(statistics), *(one.value for one in lost)),
-        cluster_errors=None,
-        n_clusters=None,
-        effective_clusters=None,
-        row_pvalues=None,
+        spec=replace(evaluation.spec, threshold=threshold, costs=costs, grouping=grouping, positive=name),
+        remarks=(),
+        lost=frozenset(lost),
+        of_rows=RowFacts(errors=evaluation.of_rows.errors),  # of classes: no grouping changes them
         kept_numbers=None,
     ).with_cluster_errors()
-
-
-def segment_notes(statistics: Statistics) -> tuple[str, ...]:
-    """Notes on segments that are several values together."""
-    return () if statistics.segments is None else statistics.segments.notes
 
 
 def _same_groups(old: ComposedStep | None, new: ComposedStep | None) -> bool:
@@ -136,28 +125,28 @@ def _from_rows(
     new: ComposedStep | None,
     grouping: Grouping,
     prices: FloatArray | None,
-) -> tuple[Statistics, list[Lost]]:
+) -> tuple[Statistics, set[Lost]]:
     """All statistics anew; calibration and target scores, which are not among the rows, where they still serve.
 
     So do segments where the rows do not hold theirs, as those of files of earlier versions.
     """
     valid = _still_valid(kept, old, new)
     held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
-    lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
-    found = [Lost.TARGET if lost & {"target", "target_tops"} else Lost.HELD] if lost else []
+    away = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
+    lost = {Lost.TARGET if away & {"target", "target_tops"} else Lost.HELD} if away else set()
     held |= {"row_ids": kept.row_ids, "scaled_rows": kept.scaled_rows}
     made = collect_rows(rows, new, grouping, prices)
-    return replace(made if rows.segments else with_segments_of(made, valid), **held), found
+    return replace(made if rows.segments else with_segments_of(made, valid), **held), lost
 
 
-def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[Lost]]:
+def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, set[Lost]]:
     """The statistics that still hold, and what is lost."""
     kept = _still_valid(statistics, old, new)
     if kept.moments is None:
-        return kept, []
+        return kept, set()
     if new is None:
-        return kept, [] if kept.tops is not None else [Lost.TOPS]
-    return kept, [] if kept.scores is not None else [Lost.SCORES]
+        return kept, set() if kept.tops is not None else {Lost.TOPS}
+    return kept, set() if kept.scores is not None else {Lost.SCORES}
 
 
 def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:

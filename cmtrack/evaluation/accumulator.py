@@ -11,8 +11,8 @@ import numpy as np
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
 from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled
 from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Label
-from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.collected import Statistics, collect, with_segments
 from cmtrack.statistics.counting import Codes, compact
 from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
@@ -46,7 +46,7 @@ class Accumulator:
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Notes
     -----
@@ -68,10 +68,10 @@ class Accumulator:
         labels: Sequence[Label],
         **options: Unpack[Options],
     ) -> None:
-        self.options = complete(options, "Accumulator")
+        self.spec = Spec.of(options, "Accumulator")
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self._step = self._deciding(["y_prob"])
-        self._prices = prices_of(self.options, self.labels)
+        self._prices = prices_of(self.spec, self.labels)
         self._given: tuple[str, ...] | None = None
         self._weights_are: str | None = None
         self._waiting: list[tuple[Any, ...]] = []
@@ -114,7 +114,7 @@ class Accumulator:
         >>> seen.n_rows
         4
         """
-        what, scores, normalize = one_of_both(y_prob, y_score, self.options["normalize"])
+        what, scores, normalize = one_of_both(y_prob, y_score, self.spec.normalize)
         if y_pred is None and scores is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
         data, divisions = (None, ()) if segments is None else declared(segments)
@@ -130,7 +130,7 @@ class Accumulator:
             return
         codes = number_labels(columns, self.labels).codes
         n_rows = len(codes["y_true"])
-        weights = as_weights(sample_weight, n_rows, self.options["weights_are"], may_be_zero=True)
+        weights = as_weights(sample_weight, n_rows, self.spec.weights_are, may_be_zero=True)
         weights_are = same_kind_of_weights(self._weights_are, kind_of_weights(weights), "every batch")
         divided_rows = self._segments(data, divisions, n_rows)
         probabilities, scaled = None, 0
@@ -176,7 +176,7 @@ class Accumulator:
             total += kept
         total = replace(with_segments(total, Segmented.checked), scaled_rows=self._scaled or None)
         tell_scaled(total)
-        return assemble(total, self._step, self.options, self._weights_are)
+        return assemble(total, self._step, self.spec, self._weights_are)
 
     def reset(self) -> None:
         """Forget all rows.
@@ -207,7 +207,7 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
-        mine, others = ({"labels": one.labels, **one.options} for one in (self, other))
+        mine, others = ({"labels": one.labels, **one.spec.given()} for one in (self, other))
         for name, ours in mine.items():
             theirs = others[name]
             if ours != theirs:
@@ -215,7 +215,7 @@ class Accumulator:
         if None not in (self._given, other._given) and self._given != other._given:
             raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
         weights_are = same_kind_of_weights(self._weights_are, other._weights_are, "accumulators")
-        merged = Accumulator(self.labels, **self.options)
+        merged = Accumulator(self.labels, **self.spec.given())
         merged._weights_are = weights_are
         merged._given = self._given or other._given
         merged._scaled = self._scaled + other._scaled
@@ -233,8 +233,8 @@ class Accumulator:
 
     def _deciding(self, given: Sequence[str]) -> ComposedStep | None:
         """The scored step and its threshold, checked against the columns that are given."""
-        step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
-        return deciding(step, self.options["threshold"], self.labels, given)
+        step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
+        return deciding(step, self.spec.threshold, self.labels, given)
 
     @staticmethod
     def _segments(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
@@ -255,7 +255,7 @@ class Accumulator:
             self.labels,
             probabilities=None if probabilities is None else in_memory(probabilities, "y_score" in (self._given or ())),
             step=self._step,
-            grouping=self.options["grouping"],
+            grouping=self.spec.grouping,
             costs=self._prices,
             weights=weights,
             segments=segments,

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation._regrouping import segment_notes
 from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.row_facts import RowFacts
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.segments.columns import segment_columns
 from cmtrack.statistics import LabelDigest, ScoreCounts
@@ -32,7 +32,6 @@ from cmtrack.statistics.inputs import (
     column_names,
     kind_of_weights,
     n_rows,
-    shares_of,
 )
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
@@ -104,7 +103,7 @@ def evaluate(
         values are a segment; of more than 1,000 values the largest 999 are, the others together are one, and a note
         says so.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
@@ -141,9 +140,9 @@ def evaluate(
     >>> round(low, 2), round(high, 2)
     (0.23, 0.88)
     """
-    chosen = complete(options, "evaluate")
-    positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
-    what, scores, normalize = one_of_both(y_prob, y_score, normalize)
+    spec = Spec.of(options, "evaluate")
+    grouping = spec.grouping
+    what, scores, normalize = one_of_both(y_prob, y_score, spec.normalize)
     given = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "groups": groups}
     data, divisions = (None, ()) if segments is None else declared(segments)
     given = align_rows({**given, "row_ids": row_ids, "segments": data})
@@ -154,8 +153,8 @@ def evaluate(
     numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
     given_columns = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
-    step = deciding(scored_step(order, grouping, positive), chosen["threshold"], order, given_columns)
-    weights = as_weights(sample_weight, len(actual), chosen["weights_are"])
+    step = deciding(scored_step(order, grouping, spec.positive), spec.threshold, order, given_columns)
+    weights = as_weights(sample_weight, len(actual), spec.weights_are)
     first = scores_first(order, step)
     probabilities = None
     if scores is not None:
@@ -173,7 +172,7 @@ def evaluate(
         probabilities=probabilities,
         step=step,
         grouping=grouping,
-        costs=prices_of(chosen, order),
+        costs=prices_of(spec, order),
         weights=weights,
         pairs=pairs,
         segments=divided_rows,
@@ -185,7 +184,7 @@ def evaluate(
     if probabilities is not None and y_prob is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    return assemble(statistics, step, chosen, kind_of_weights(weights), rows).with_cluster_errors()
+    return assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
@@ -227,33 +226,16 @@ def tell_scaled(statistics: Statistics) -> None:
 def assemble(
     statistics: Statistics,
     step: ComposedStep | None,
-    options: Options,
+    spec: Spec,
     weights_are: str | None,
     rows: Predictions | None = None,
 ) -> Evaluation:
     """An evaluation from statistics, with the positive class or group written down as it was used."""
-    grouping, positive, own = options["grouping"], options["positive"], tuple(options["extra_metrics"])
-    check_own(statistics, step, own)
-    if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
-        grouping = grouping.with_positive(positive)
-    sections = options["sections"]
-    return Evaluation(
-        statistics,
-        grouping=grouping,
-        positive=None if step is None or step.positive is None else step.labels[step.positive],
-        confidence_level=options["confidence_level"],
-        weights_are=weights_are,
-        rows=rows,
-        notes=segment_notes(statistics),
-        sections=None if sections is None else tuple(sections),
-        extra_metrics=own,
-        costs=options["costs"],
-        decision_threshold=options["threshold"],
-        reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
-    )
+    check_own(statistics, step, spec.extra_metrics)
+    return Evaluation(statistics, spec.settled(statistics.matrix.labels, step, weights_are), rows)
 
 
-def prices_of(options: Options, labels: tuple[Label, ...]) -> FloatArray | None:
+def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
     """The costs of actual by predicted classes, shape (K, K), where costs are given.
 
     Raises
@@ -261,8 +243,7 @@ def prices_of(options: Options, labels: tuple[Label, ...]) -> FloatArray | None:
     ValueError
         If they are of other classes or groups.
     """
-    costs = options["costs"]
-    return None if costs is None else costs.matrix(labels, options["grouping"])
+    return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
@@ -270,16 +251,12 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     step = scored_step(rows.labels, like.grouping, like.positive)
     statistics = collect_rows(rows, step, like.grouping, like.prices)
     return replace(
-        like,
+        like.asking(weights_are=kind_of_weights(rows.weights)),
         statistics=statistics,
-        weights_are=kind_of_weights(rows.weights),
         rows=rows,
-        cluster_errors=None,
-        n_clusters=None,
-        effective_clusters=None,
-        row_pvalues=None,
-        row_errors=None,
-        notes=segment_notes(statistics),
+        of_rows=RowFacts(),
+        lost=frozenset(),
+        remarks=(),
         kept_numbers=None,
     ).with_cluster_errors()
 
@@ -309,9 +286,7 @@ def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[Segmen
     """The same evaluation of these rows, its own, divided into checked segments."""
     kept, rows = evaluation.statistics, replace(rows, segments=segments)
     statistics = with_segments_of(kept, collect_rows(rows, evaluation.scored, evaluation.grouping))
-    known = segment_notes(kept)
-    notes = (*segment_notes(statistics), *(note for note in evaluation.notes if note not in known))
-    return replace(evaluation, statistics=statistics, rows=rows, notes=notes)
+    return replace(evaluation, statistics=statistics, rows=rows)
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:

@@ -10,9 +10,9 @@ from typing import Any, Unpack
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
 from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
-from cmtrack.options import Options, complete, takes_options
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.source import Reading, watched
 from cmtrack.statistics.collected import Statistics
@@ -89,7 +89,7 @@ def evaluate_table(
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
@@ -119,9 +119,9 @@ def evaluate_table(
     >>> evaluate_table("rows.parquet", y_true="y", y_prob="p_*").confusion_matrix.counts.tolist()
     [[1, 0], [1, 1]]
     """
-    chosen = complete(options, "evaluate_table")
-    positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
-    what, scores, normalize = one_of_both(y_prob, y_score, normalize)
+    spec = Spec.of(options, "evaluate_table")
+    grouping = spec.grouping
+    what, scores, normalize = one_of_both(y_prob, y_score, spec.normalize)
     if y_pred is None and scores is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
@@ -132,7 +132,7 @@ def evaluate_table(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
         what=what, segments=segments,
     )  # fmt: skip
-    columns = check_kinds(columns, source.schema, chosen["weights_are"])
+    columns = check_kinds(columns, source.schema, spec.weights_are)
     sides = [_source_of(side) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     known = classes.known()
@@ -143,9 +143,9 @@ def evaluate_table(
         if order is None:
             tally = table_reader.count_as_they_come(with_lists=grouping is not None)
             order = classes.seen(tally)
-        step, alone = _scored(columns, order, grouping, positive)
-        step = deciding(step, chosen["threshold"], order, given)
-        prices = prices_of(chosen, order)
+        step, alone = _scored(columns, order, grouping, spec.positive)
+        step = deciding(step, spec.threshold, order, given)
+        prices = prices_of(spec, order)
         if columns.scores or tally is None:
             places = table_reader.places(order, step, alone)
             tally = table_reader.count(order, places, step, grouping, prices, declared=classes.declared)
@@ -161,7 +161,7 @@ def evaluate_table(
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
     tell_scaled(statistics)
-    return assemble(statistics, step, chosen, columns.weights_are)
+    return assemble(statistics, step, spec, columns.weights_are)
 
 
 @dataclass(eq=False)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import _decisions, _regrouping, storage
+from cmtrack.evaluation import _decisions, _regrouping, row_facts, storage
+from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import (
     SECTION_NAMES,
     Computed,
@@ -26,7 +27,9 @@ from cmtrack.evaluation.compute import (
     scored_step,
     single_metrics,
 )
+from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
+from cmtrack.evaluation.spec import Spec
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
@@ -35,7 +38,7 @@ from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import Catalog, lookup
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
-from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, row_errors, standard_error
+from cmtrack.metrics.influence import Influence, effective_clusters, row_errors, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
@@ -53,7 +56,7 @@ from cmtrack.segments import SegmentSearch
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
-from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, listed, same_kind_of_weights, shares_of
+from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, listed, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.segmented import Segmented
@@ -62,18 +65,6 @@ from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_NO_CLUSTERS = (
-    "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
-)
-
-
-_ALIKE = (
-    "labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs",
-    "decision_threshold",
-)  # fmt: skip
-"""What evaluations must have the same to be merged."""
 
 
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
@@ -99,46 +90,20 @@ class Evaluation(BaseEvaluation):
     ----------
     statistics : Statistics
         What is kept of the data.
-    grouping : Grouping or None
-    positive : label or None
-        The positive class of two, or the positive group, as it was used.
-    confidence_level : float
-    notes : tuple of str
-        What a regrouping had to leave out.
-    weights_are : "frequency", "sampling" or None
-        What the sample weights are: numbers of equal rows, or how much of the population a row stands for (standard
-        errors are then robust ones). None without weights.
-    cluster_errors : dict of str to float, optional
-        Standard errors by clusters of rows that belong together, where ``groups`` were given.
-    n_clusters : int or None
-        Number of these groups.
-    effective_clusters : dict of str to float, optional
-        By metric, the number of equal groups whose errors would be as sure: of sums s of a group's influence values
-        (sum of s^2)^2 / sum of s^4. The intervals take Student's quantile with one less.
-    row_pvalues : dict of str to float, optional
-        P-values of calibration that rows with ``groups`` gave which are no longer here.
-    row_errors : dict of str to float, optional
-        Standard errors, of averages of areas, that rows gave which are no longer here.
+    spec : Spec
+        What was asked: its entries are attributes of the evaluation, too.
     rows : Predictions, SpanRows or None
         The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
         merged nor compared.
-    none : label or None
-        The class that stands for no span, in an evaluation of spans.
-    sections : tuple of str or None
-        The sections of metrics that are computed; None for all that apply.
-    extra_metrics : tuple of Metric
-        Metrics of the user's own. One that was read from a file has no function: its numbers are those that were
-        written, and what needs the function (regrouping, merging, differences by row) leaves it undefined.
-        :meth:`with_metrics` gives it back.
+    of_rows : RowFacts
+        Facts that rows gave which may no longer be here: errors by cluster, p-values.
+    lost : frozenset of Lost
+        What a regrouping, or adding without the rows, had to leave out.
+    remarks : tuple of str
+        Other notes on how it was made.
     kept_numbers : dict of str to Kept, optional
         The numbers that were read of metrics without functions.
-    reference : tuple of float, optional
-        Given shares of the classes, which skills are measured against.
-    costs : Costs or None
-        What decisions cost, where that was given: the section ``cost/``.
-    decision_threshold : float or None
-        The threshold of the positive group's score that made the predictions, where that was given.
 
     Notes
     -----
@@ -159,25 +124,100 @@ class Evaluation(BaseEvaluation):
     """
 
     statistics: Statistics
-    grouping: Grouping | None = None
-    positive: Label | None = None
-    confidence_level: float = 0.95
-    notes: tuple[str, ...] = ()
-    weights_are: str | None = None
-    cluster_errors: dict[str, float] | None = None
-    n_clusters: int | None = None
-    effective_clusters: dict[str, float] | None = None
-    row_pvalues: dict[str, float] | None = None
-    row_errors: dict[str, float] | None = None
+    spec: Spec
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
-    none: Label | None = None
-    sections: tuple[str, ...] | None = None
-    extra_metrics: tuple[Metric, ...] = ()
+    of_rows: RowFacts = field(default_factory=RowFacts)
+    lost: frozenset[Lost] = frozenset()
+    remarks: tuple[str, ...] = ()
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
-    reference: tuple[float, ...] | None = None
-    costs: Costs | None = None
-    decision_threshold: float | None = None
     kind = archive.CLASSES
+
+    # -- the question ----------------------------------------------------------------------------------
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups of classes that were asked for."""
+        return self.spec.grouping
+
+    @property
+    def positive(self) -> Label | None:
+        """The positive class of two, or the positive group, as it was used."""
+        return self.spec.positive
+
+    @property
+    def weights_are(self) -> str | None:
+        """Kind of the sample weights: "frequency" (numbers of equal rows), "sampling" (robust errors), None without."""
+        return self.spec.weights_are
+
+    @property
+    def none(self) -> Label | None:
+        """The class that stands for no span, in an evaluation of spans."""
+        return self.spec.none
+
+    @property
+    def sections(self) -> tuple[str, ...] | None:
+        """The sections of metrics that are computed; None for all that apply."""
+        return self.spec.sections
+
+    @property
+    def extra_metrics(self) -> tuple[Metric, ...]:
+        """Metrics of the user's own.
+
+        One that was read from a file has no function: its numbers are those that were written, and what needs the
+        function (regrouping, merging, differences by row) leaves it undefined. :meth:`with_metrics` gives it back.
+        """
+        return self.spec.extra_metrics
+
+    @property
+    def reference(self) -> tuple[float, ...] | None:
+        """Given shares of the classes, which skills are measured against."""
+        return self.spec.reference  # type: ignore[return-value]  # in the order of the classes, since it was settled
+
+    @property
+    def costs(self) -> Costs | None:
+        """The costs of decisions, where they were given: the section ``cost/``."""
+        return self.spec.costs
+
+    @property
+    def decision_threshold(self) -> float | None:
+        """The threshold of the positive group's score that made the predictions, where it was given."""
+        return self.spec.threshold
+
+    @property
+    def catalog(self) -> Catalog:
+        """The metrics that this evaluation knows: the built-in ones, and its ``extra_metrics``."""
+        return self.spec.catalog
+
+    # -- facts of rows ---------------------------------------------------------------------------------
+
+    @property
+    def cluster_errors(self) -> dict[str, float] | None:
+        """Standard errors by clusters of rows that belong together, where ``groups`` were given."""
+        return self.of_rows.cluster_errors
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of these clusters."""
+        return self.of_rows.n_clusters
+
+    @property
+    def effective_clusters(self) -> dict[str, float] | None:
+        """Effective number of clusters by metric: intervals take Student's quantile with one less."""
+        return self.of_rows.effective_clusters
+
+    @cached_property
+    def row_facts(self) -> RowFacts:
+        """Facts of rows that are, or were, at hand."""
+        rows, facts, only = self.rows, self.of_rows, single_metrics(self.sections)
+        if not isinstance(rows, Predictions):
+            return facts
+        pvalues, errors = facts.pvalues, facts.errors
+        clustered = facts.cluster_errors is not None and rows.clusters is not None
+        if pvalues is None and clustered and rows.source is not None:
+            pvalues = row_pvalues(rows, self._views, only)  # once, where the errors of clusters are known
+        if errors is None and (only or self.has_section("multiclass")):
+            errors = row_errors(rows, self._views, only)
+        return replace(facts, pvalues=pvalues, errors=errors)
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -195,29 +235,10 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _computed(self) -> Computed:
-        by_rows = self.all_row_errors if self.cluster_errors is None else self.cluster_errors
-        known = (by_rows, self.effective_clusters, self.all_row_pvalues)
-        errors, effective, pvalues = (numbers or {} for numbers in known)
-        clusters = Clusters(errors, self.n_clusters, effective, pvalues)
+        facts = self.row_facts
+        errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
+        clusters = Clusters(errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {})
         return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
-
-    @cached_property
-    def all_row_pvalues(self) -> dict[str, float] | None:
-        """P-values that were made with the rows: those that were given, or of the rows that are at hand."""
-        rows = self.rows
-        if self.row_pvalues is not None or self.cluster_errors is None or not isinstance(rows, Predictions):
-            return self.row_pvalues  # those of clusters are made once, where their errors are known
-        if rows.clusters is None or rows.source is None:
-            return None
-        return row_pvalues(rows, self._views, single_metrics(self.sections))
-
-    @cached_property
-    def all_row_errors(self) -> dict[str, float] | None:
-        """Standard errors of averages of areas by rows that are, or were, at hand."""
-        rows, only = self.rows, single_metrics(self.sections)
-        if self.row_errors is not None or not isinstance(rows, Predictions):
-            return self.row_errors
-        return row_errors(rows, self._views, only) if only or self.has_section("multiclass") else None
 
     @property
     def _results(self) -> Results:
@@ -239,11 +260,6 @@ class Evaluation(BaseEvaluation):
         return self._results.sizes.get(metric, math.nan)
 
     @cached_property
-    def catalog(self) -> Catalog:
-        """The metrics that this evaluation knows: the built-in ones, and its ``extra_metrics``."""
-        return Catalog(self.extra_metrics)
-
-    @cached_property
     def scored(self) -> ComposedStep | None:
         """The two groups, or classes, whose positive one is scored; None where there are none."""
         if self.none is not None and self.grouping is None:
@@ -259,6 +275,13 @@ class Evaluation(BaseEvaluation):
     def _averaged(self) -> BoolArray | None:
         """The classes that averages are taken over, shape (K,); None for all."""
         return None if self.none is None else np.array([label != self.none for label in self.labels])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on segments that are several values, on what a regrouping had to leave out, and other remarks."""
+        segments = self.statistics.segments
+        lost = (lost.value for lost in Lost if lost in self.lost)
+        return (*(() if segments is None else segments.notes), *lost, *self.remarks)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -568,17 +591,17 @@ class Evaluation(BaseEvaluation):
         priced = as_costs(costs)
         if self.none is not None:
             raise ValueError(f"costs are of rows, which each have an actual and a predicted class, got {self!r}")
-        notes = tuple(note for note in self.notes if note != _regrouping.Lost.COSTS.value)
         sections = self.sections if self.sections is None else check_sections({*self.sections, "cost"})
-        kept = with_decisions(self.statistics, self.rows, priced.matrix(self.labels, self.grouping))
-        changed = replace(self, statistics=kept, costs=priced, notes=notes, sections=sections)
+        statistics = with_decisions(self.statistics, self.rows, priced.matrix(self.labels, self.grouping))
+        spec = replace(self.spec, costs=priced, sections=sections)
+        changed = replace(self, statistics=statistics, spec=spec, lost=self.lost - {Lost.COSTS})
         if self.cluster_errors is None:
             return changed
         if self.rows is not None:
             return changed.with_cluster_errors()
         errors = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
-        notes = (*(note for note in notes if note != _NO_CLUSTERS), _NO_CLUSTERS)
-        return replace(changed, cluster_errors=errors, notes=notes)
+        facts = replace(self.of_rows, cluster_errors=errors)
+        return replace(changed, of_rows=facts, lost=changed.lost | {Lost.CLUSTERS})
 
     def threshold(
         self,
@@ -879,13 +902,13 @@ class Evaluation(BaseEvaluation):
         chosen = check_sections(sections)
         if chosen == self.sections:
             return self
-        other = replace(self, sections=chosen).with_cluster_errors()
+        other = self.asking(sections=chosen).with_cluster_errors()
         if (
             self.rows is None
             and self.cluster_errors is not None
             and not set(chosen or SECTION_NAMES) <= set(self.sections or SECTION_NAMES)
         ):
-            return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
+            return replace(other, lost=other.lost | {Lost.CLUSTERS})
         return other
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
@@ -931,12 +954,12 @@ class Evaluation(BaseEvaluation):
             return self
         if len(order) != len(old) or set(order) != set(old):
             raise ValueError(f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}")
-        reference = self.reference
+        shares = self.reference
+        reference = None if shares is None else tuple(shares[k] for k in places_of(old, order))
         other = replace(
-            self,
+            self.asking(reference=reference),
             statistics=ordered_statistics(self.statistics, order),
             rows=None if self.rows is None else ordered_rows(self.rows, order),
-            reference=None if reference is None else tuple(reference[k] for k in places_of(old, order)),
         )
         ours, theirs = self._views.table.cells.argument(), other._views.table.cells.argument()
         lost = [name for name in multiclass.ORDINAL if len(old) > 2]
@@ -973,10 +996,11 @@ class Evaluation(BaseEvaluation):
                 errors[name] = standard_error(psi, weights, clusters)
                 if clusters is not None and errors[name] > 0:
                     effective[name] = effective_clusters(psi, weights, clusters)
-        if clusters is None:
-            return replace(self, cluster_errors=errors)
-        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
-        return replace(self, cluster_errors=errors, n_clusters=n_clusters, effective_clusters=effective)
+        facts = replace(self.of_rows, cluster_errors=errors)
+        if clusters is not None:
+            n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
+            facts = replace(facts, n_clusters=n_clusters, effective_clusters=effective)
+        return replace(self, of_rows=facts)
 
     def count_intervals(
         self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
@@ -1042,7 +1066,7 @@ class Evaluation(BaseEvaluation):
             return self
         known = {metric.name: metric for metric in self.extra_metrics}
         kept = {name: numbers for name, numbers in (self.kept_numbers or {}).items() if name not in given}
-        changed = replace(self, extra_metrics=tuple((known | given).values()), kept_numbers=kept or None)
+        changed = replace(self.asking(extra_metrics=tuple((known | given).values())), kept_numbers=kept or None)
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
@@ -1083,32 +1107,23 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         if set(self.labels) == set(other.labels):
             other = other.with_label_order(self.labels)
-        for name in _ALIKE:
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours != theirs:
-                raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
-        ours, theirs = ({metric.name: metric for metric in one.extra_metrics} for one in (self, other))
-        if set(ours) != set(theirs):
+        if self.labels != other.labels:
             raise ValueError(
-                f"evaluations must have the same extra_metrics to be merged, got {list(ours)} and {list(theirs)}"
+                f"evaluations must have the same labels to be merged, got {self.labels!r} and {other.labels!r}"
             )
-        weights_are = same_kind_of_weights(self.weights_are, other.weights_are, "evaluations")
-        own = [metric if metric.value is not None else theirs[name] for name, metric in ours.items()]
-        statistics = with_segments(self.statistics + other.statistics, Segmented.limited)
-        of_segments = [_regrouping.segment_notes(one.statistics) for one in (self, other)]
-        kept = [
-            note for one, own in zip((self, other), of_segments, strict=True) for note in one.notes if note not in own
-        ]
+        sides = self, other
         return replace(
             self,
-            statistics=statistics,
-            notes=tuple(dict.fromkeys((*_regrouping.segment_notes(statistics), *kept))),
-            weights_are=weights_are,
-            **_merged_errors(self, other),
-            row_pvalues=None,
-            row_errors=None,
+            statistics=with_segments(self.statistics + other.statistics, Segmented.limited),
+            spec=self.spec.merged(other.spec, "evaluations"),
             rows=None,
-            extra_metrics=tuple(own),
+            of_rows=row_facts.merged(
+                (self.of_rows, other.of_rows),
+                (self.statistics.matrix.total, other.statistics.matrix.total),
+                lambda name: all(_is_sum(side, name) for side in sides),
+            ),
+            lost=self.lost | other.lost,
+            remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
             kept_numbers=None,
         )
 
@@ -1145,7 +1160,8 @@ class Evaluation(BaseEvaluation):
         """The same evaluation, its rows without their probabilities."""
         if not isinstance(self.rows, Predictions):
             return self
-        return replace(self, rows=replace(self.rows, source=None), row_errors=self.all_row_errors)
+        facts = replace(self.of_rows, errors=self.row_facts.errors)
+        return replace(self, rows=replace(self.rows, source=None), of_rows=facts)
 
     @property
     def rows_size(self) -> int:
@@ -1230,11 +1246,7 @@ class Evaluation(BaseEvaluation):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        names = (
-            "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters", "all_row_pvalues", "weights_are", "reference", "costs",
-            "decision_threshold",
-        )  # fmt: skip
+        names = "statistics", "spec", "row_facts", "notes"
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()
 
@@ -1292,49 +1304,6 @@ def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> 
     """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
     shown = [f"{lookup(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
     return f"{head}: {', '.join(shown)}" if shown else head
-
-
-def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, Any]:
-    """Errors of two sets of whole clusters together: their sums of squares and of fourth powers add up.
-
-    An error of a mean is of a sum over the samples' weight; that of a count is of the sum itself.
-
-    Raises
-    ------
-    ValueError
-        If only one side has errors by cluster.
-    """
-    ours, theirs = first.cluster_errors, second.cluster_errors
-    if ours is None and theirs is None:
-        return {}
-    if ours is None or theirs is None:
-        lacking = "first" if ours is None else "second"
-        raise ValueError(f"evaluations to be merged must both have groups or both have none, the {lacking} has none")
-    sides = [(side, side.statistics.matrix.total, side.n_clusters) for side in (first, second)]
-    a, b = (n for _, _, n in sides)
-    together = None if a is None or b is None else a + b
-    errors, effective = {}, {}
-    for name in ours:
-        if name not in theirs:
-            continue
-        is_sum = _is_sum(first, name) and _is_sum(second, name)
-        squares = fourths = 0.0
-        for side, total, n in sides:
-            assert side.cluster_errors is not None  # both have
-            square = (side.cluster_errors[name] * (1.0 if is_sum else total)) ** 2
-            square *= 1.0 if together is None else 1 / few_clusters(n or 0)
-            squares += square
-            if square > 0:
-                fourths += square**2 / (side.effective_clusters or {}).get(name, math.inf)
-        both = 1.0 if is_sum else sides[0][1] + sides[1][1]
-        errors[name] = math.sqrt(squares * (1.0 if together is None else few_clusters(together))) / both
-        if together is not None and fourths > 0:
-            effective[name] = squares**2 / fourths
-    return {
-        "cluster_errors": errors,
-        "n_clusters": together,
-        "effective_clusters": None if together is None else effective,
-    }
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.evaluation.compute import compute
+from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.own import UNKNOWN
@@ -460,7 +461,7 @@ class SegmentTable:
             return self._of_rows(place, None)
         whole = self.evaluation
         part = _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
-        return replace(part, notes=(_ROWS_AWAY,)) if self.without_clusters else part
+        return replace(part, remarks=(_ROWS_AWAY,)) if self.without_clusters else part
 
     def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
         """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
@@ -588,20 +589,12 @@ def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
 
 def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:
     """The evaluation of a part of the rows of another one."""
+    sections = whole.sections if sections is None else sections
+    spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
     return replace(
-        whole,
-        statistics=statistics,
-        sections=whole.sections if sections is None else sections,
-        notes=(),
-        cluster_errors=None,
-        n_clusters=None,
-        effective_clusters=None,
-        row_pvalues=None,
-        row_errors=None,
-        rows=None,
-        extra_metrics=_with_functions(whole),
+        whole, statistics=statistics, spec=spec, rows=None, of_rows=RowFacts(), lost=frozenset(), remarks=(),
         kept_numbers=None,
-    )
+    )  # fmt: skip
 
 
 # -- search --------------------------------------------------------------------------------------------

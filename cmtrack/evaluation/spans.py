@@ -124,9 +124,7 @@ def evaluate_spans(
     places, digest = places_of([found.document for found in matches], actual, match)
     rows = SpanRows(replace(plain.rows, clusters=places), digest.rows + OTHER_DOCUMENTS)
     return replace(
-        plain,
+        plain.asking(positive=plain.positive if grouping is not None else None, none=none),
         statistics=replace(plain.statistics, digest=digest),
-        positive=plain.positive if grouping is not None else None,
-        none=none,
         rows=rows,
     ).with_cluster_errors()

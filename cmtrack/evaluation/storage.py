@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import archive
+from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.grouping import Costs, Grouping
+from cmtrack.evaluation.row_facts import RowFacts
+from cmtrack.evaluation.spec import Spec
 from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
@@ -29,11 +31,7 @@ from cmtrack.statistics.inputs import (
     SAMPLING,
     FloatArray,
     IntArray,
-    as_shares,
-    check_threshold,
-    check_weights_are,
     not_whole,
-    shares_of,
 )
 from cmtrack.statistics.moments import CrossMoments, present_of
 from cmtrack.statistics.predictions import Predictions
@@ -55,28 +53,18 @@ _SUM_OF_ROW = 1.05
 
 def to_json(evaluation: Evaluation) -> str:
     """The JSON text. NaN is written as null."""
+    other_order = _of_another_order(evaluation)
     return json.dumps(
         {
             "schema": archive.SCHEMA,
             "kind": evaluation.kind,
             "labels": list(evaluation.labels),
-            "positive": evaluation.positive,
-            **({} if evaluation.none is None else {"none": evaluation.none}),
-            **({} if evaluation.sections is None else {"sections": list(evaluation.sections)}),
-            "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
-            "confidence_level": evaluation.confidence_level,
-            "notes": list(evaluation.notes),
-            "cluster_errors": evaluation.cluster_errors,
-            **({} if evaluation.weights_are is None else {"weights_are": evaluation.weights_are}),
-            **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
-            **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
-            **({} if evaluation.all_row_pvalues is None else {"row_pvalues": evaluation.all_row_pvalues}),
-            **({"row_errors": evaluation.all_row_errors} if evaluation.all_row_errors else {}),
-            **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
-            **({} if evaluation.costs is None else {"costs": evaluation.costs.to_dict()}),
-            **_threshold(evaluation.decision_threshold),
+            **evaluation.spec.to_plain(),
+            "notes": list(evaluation.remarks),
+            "lost": sorted(lost.name for lost in evaluation.lost),
+            **evaluation.row_facts.to_plain(),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
-            **_lost(evaluation),
+            **({"of_another_order": other_order} if other_order else {}),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
         },
@@ -85,11 +73,10 @@ def to_json(evaluation: Evaluation) -> str:
     )
 
 
-def _lost(evaluation: Evaluation) -> dict[str, Any]:
-    """Metrics of cmtrack's own that mean nothing in this evaluation, and the reasons."""
-    own = {metric.name for metric in evaluation.extra_metrics}
-    lost = {name: kept.reason for name, kept in (evaluation.kept_numbers or {}).items() if name not in own}
-    return {"lost": lost} if lost else {}
+def _of_another_order(evaluation: Evaluation) -> dict[str, str]:
+    """Metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons."""
+    extra = {metric.name for metric in evaluation.extra_metrics}
+    return {name: kept.reason for name, kept in (evaluation.kept_numbers or {}).items() if name not in extra}
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
@@ -100,51 +87,41 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     ValueError, and others of ``archive.DAMAGED``
         If they are damaged.
     """
-    labels, grouping = _read_labels(data["labels"]), data["grouping"]
-    level = archive.read_level(data["confidence_level"])
-    own, kept = own_from_data(data.get("extra_metrics", []), level)
-    kept |= {name: Kept(math.nan, None, None, level, str(reason)) for name, reason in data.get("lost", {}).items()}
-    found = {
-        "statistics": _read(data["statistics"], labels),
-        "grouping": None if grouping is None else Grouping.from_dict(grouping),
-        "positive": data["positive"],
-        "confidence_level": level,
-        "notes": tuple(map(str, data["notes"])),
-        "cluster_errors": _read_errors(data.get("cluster_errors")),
-        "weights_are": check_weights_are(data.get("weights_are")),
-        "n_clusters": _read_clusters(data.get("n_clusters")),
-        "effective_clusters": _read_effective(data.get("effective_clusters")),
-        "row_pvalues": _read_errors(data.get("row_pvalues")),
-        "row_errors": _read_errors(data.get("row_errors")),
-        "none": data.get("none"),
-        "sections": _read_sections(data.get("sections")),
-        "extra_metrics": own,
+    labels = _read_labels(data["labels"])
+    data["positive"], data["grouping"], data["confidence_level"]  # files of every schema have them
+    spec = Spec.from_plain(data).with_reference_of(labels)
+    extra, kept = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
+    reasons = data.get("of_another_order", {})
+    kept |= {name: Kept(math.nan, None, None, spec.confidence_level, str(reason)) for name, reason in reasons.items()}
+    statistics = _read(data["statistics"], labels)
+    if spec.none is not None and spec.none not in labels:
+        raise ValueError(f"the class that stands for no span must be a label, got {spec.none!r:.40}")
+    _check_whole(statistics)
+    weights_are = spec.weights_are
+    if weights_are is None:
+        weights_are = _weights_of_old(statistics, spec.none)
+    elif (weights_are == SAMPLING) != (statistics.squares is not None):
+        raise ValueError(f"{weights_are} weights must have squares if they are sampling weights, and only then")
+    spec = replace(spec, extra_metrics=extra, weights_are=weights_are)
+    scored_step(labels, spec.grouping, spec.positive)  # they must go together
+    if spec.costs is not None:
+        spec.costs.matrix(labels, spec.grouping)  # these, too
+    derived = () if statistics.segments is None else statistics.segments.notes
+    return {
+        "statistics": statistics,
+        "spec": spec,
+        "of_rows": RowFacts.from_plain(data),
+        "remarks": tuple(note for note in map(str, data["notes"]) if note not in derived),
+        "lost": frozenset(Lost[name] for name in data["lost"]),
         "kept_numbers": kept or None,
-        "costs": None if data.get("costs") is None else Costs.from_dict(data["costs"]),
-        "decision_threshold": _read_threshold(data.get("threshold")),
-        "reference": shares_of(_read_reference(data.get("reference")), labels, "reference"),
     }
-    if found["none"] is not None and found["none"] not in labels:
-        raise ValueError(f"the class that stands for no span must be a label, got {found['none']!r:.40}")
-    _check_whole(found["statistics"])
-    if found["weights_are"] is None:
-        found["weights_are"] = _weights_of_old(found)
-    elif (found["weights_are"] == SAMPLING) != (found["statistics"].squares is not None):
-        raise ValueError(
-            f"{found['weights_are']} weights must have squares if they are sampling weights, and only then"
-        )
-    scored_step(labels, found["grouping"], found["positive"])  # they must go together
-    if found["costs"] is not None:
-        found["costs"].matrix(labels, found["grouping"])  # these, too
-    return found
 
 
-def _weights_of_old(found: dict[str, Any]) -> str | None:
+def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
     """Kind of the weights of an evaluation that an earlier version wrote: whole numbers meant repeated rows."""
-    kept: Statistics = found["statistics"]
-    if kept.squares is not None:
+    if statistics.squares is not None:
         return SAMPLING
-    weighted = found["none"] is None and kept.matrix.total != kept.digest.rows
+    weighted = none is None and statistics.matrix.total != statistics.digest.rows
     return FREQUENCY if weighted else None
 
 
@@ -156,50 +133,6 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
     if len(set(labels)) < len(labels):
         raise ValueError(f"labels must be distinct, got {labels!r:.80}")
     return tuple(labels)
-
-
-def _read_sections(data: Any) -> tuple[str, ...] | None:
-    """Names of sections; those that only a later version knows have no effect."""
-    if data is None:
-        return None
-    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
-        raise ValueError(f"sections must be a list of names, got {data!r:.80}")
-    return tuple(data)
-
-
-def _read_reference(data: Any) -> Any:
-    return None if data is None else as_shares(data, "reference")
-
-
-def _threshold(threshold: float | None) -> dict[str, float | str]:
-    return {} if threshold is None else {"threshold": threshold if math.isfinite(threshold) else "infinity"}
-
-
-def _read_threshold(data: Any) -> float | None:
-    return check_threshold(math.inf if data == "infinity" else data)
-
-
-def _read_clusters(data: Any) -> int | None:
-    if data is not None and (isinstance(data, bool) or not isinstance(data, int) or data < 1):
-        raise ValueError(f"n_clusters must be a whole number from 1, got {data!r:.40}")
-    return data
-
-
-def _read_effective(data: dict[str, float] | None) -> dict[str, float] | None:
-    found = _read_errors(data)
-    for name, number in (found or {}).items():
-        if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}")
-    return found
-
-
-def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:
-    """Standard errors, effective numbers or p-values by metric."""
-    found = None if data is None else {str(name): float(value) for name, value in data.items()}
-    for name, value in (found or {}).items():
-        if value and not 1 / archive.LARGEST_NUMBER <= value <= archive.LARGEST_NUMBER:
-            raise ValueError(f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}")
-    return found
 
 
 # -- statistics ----------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from cmtrack.families._collect import collect_families
 from cmtrack.families.hierarchy import Given, Rule, Tree, assign, read_sets
 from cmtrack.families.metrics import document_errors
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.families.tables import check_matching
+from cmtrack.families.spec import FamilySpec
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
-from cmtrack.metrics.intervals import check_level
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.labels import encode_row_ids
 
@@ -177,8 +176,7 @@ def _evaluate(
     remove_matches: bool,
     confidence_level: float,
 ) -> FamilyEvaluation:
-    check_matching(matching)
-    check_level(confidence_level)
+    spec = FamilySpec.of({"matching": matching, "confidence_level": confidence_level}, "evaluate_families")
     listed = given.seen if codes is None else [plain(code) for code in codes]
     if len(set(listed)) != len(listed):
         twice = next(code for code in listed if listed.count(code) > 1)
@@ -188,9 +186,8 @@ def _evaluate(
     statistics, rows = collect_families(actual, predicted, families, remove_matches=remove_matches, row_ids=row_ids)
     return FamilyEvaluation(
         statistics,
-        matching=matching,
-        confidence_level=confidence_level,
-        notes=(given.note,) if given.note else (),
+        spec,
+        remarks=(given.note,) if given.note else (),
         macro_errors=document_errors(statistics, rows),
         rows=rows,
     )

@@ -25,7 +25,6 @@ from cmtrack.archive import (
     checked_table,
     decode_counts,
     encode_array,
-    read_level,
     to_read,
     write_table,
 )
@@ -43,6 +42,7 @@ from cmtrack.families.counts import (
     Tallies,
 )
 from cmtrack.families.hierarchy import Families
+from cmtrack.families.spec import FamilySpec
 from cmtrack.families.tables import (
     CodeAnswer,
     FamilyMatrix,
@@ -72,11 +72,10 @@ class FamilyEvaluation(BaseEvaluation):
     ----------
     statistics : FamilyStatistics
         What is kept of the data.
-    matching : "product", "row", "column" or "balanced"
-        Of :meth:`matrix` by default.
-    confidence_level : float
-    notes : tuple of str
-        What the reading of the data left to be said.
+    spec : FamilySpec
+        What was asked.
+    remarks : tuple of str
+        Remarks made while the data were read.
     macro_errors : dict of str to float, optional
         Standard errors of the macro averages by documents.
     rows : DocumentRows or None
@@ -95,13 +94,21 @@ class FamilyEvaluation(BaseEvaluation):
     """
 
     statistics: FamilyStatistics
-    matching: str = "product"
-    confidence_level: float = 0.95
-    notes: tuple[str, ...] = ()
+    spec: FamilySpec
+    remarks: tuple[str, ...] = ()
     macro_errors: dict[str, float] | None = None
     rows: DocumentRows | None = field(default=None, repr=False)
     kind = archive.FAMILIES
-    grouping = positive = None  # families are no grouping of single labels
+
+    @property
+    def matching(self) -> str:
+        """The matching of :meth:`matrix` by default: "product", "row", "column" or "balanced"."""
+        return self.spec.matching
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks made while the data were read."""
+        return self.remarks
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -284,14 +291,11 @@ class FamilyEvaluation(BaseEvaluation):
         """
         if not isinstance(other, FamilyEvaluation):
             return NotImplemented
-        for name in ("matching", "confidence_level"):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours != theirs:
-                raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
         merged = replace(
             self,
+            spec=self.spec.merged(other.spec, "evaluations"),
             statistics=self.statistics + other.statistics,
-            notes=(*self.notes, *(note for note in other.notes if note not in self.notes)),
+            remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
             macro_errors=None,
             rows=None,
         )
@@ -305,9 +309,8 @@ class FamilyEvaluation(BaseEvaluation):
                 "schema": SCHEMA,
                 "kind": self.kind,
                 "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
-                "matching": self.matching,
-                "confidence_level": self.confidence_level,
-                "notes": list(self.notes),
+                **self.spec.to_plain(),
+                "notes": list(self.remarks),
                 "macro_errors": self.macro_errors,
                 **to_read(self),
                 "statistics": _write(self.statistics),
@@ -329,9 +332,8 @@ class FamilyEvaluation(BaseEvaluation):
             errors = data["macro_errors"]
             return cls(
                 _read(data["statistics"], _families(data["families"])),
-                matching=str(data["matching"]),
-                confidence_level=read_level(data["confidence_level"]),
-                notes=tuple(map(str, data["notes"])),
+                FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
+                tuple(map(str, data["notes"])),
                 macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
             )
         except DAMAGED as error:
@@ -360,7 +362,7 @@ class FamilyEvaluation(BaseEvaluation):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FamilyEvaluation):
             return NotImplemented
-        names = ("statistics", "matching", "confidence_level", "notes", "macro_errors")
+        names = ("statistics", "spec", "notes", "macro_errors")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:

@@ -18,15 +18,15 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
+from cmtrack.evaluation.spec import Spec, unless_decided
 from cmtrack.grouping import Grouping
-from cmtrack.options import OPTIONS, unless_decided
 from cmtrack.statistics.segment_values import divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-_AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in OPTIONS if name != "grouping"))
+_AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in Spec.options() if name != "grouping"))
 _BY_ROW = ("sample_weight", "groups", "row_ids")
 _MAX_TAG = 4000
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
-from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.dataset import checked_name
@@ -144,7 +144,7 @@ def log_evaluation(
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
-        As in :class:`cmtrack.options.Options`, where labels are given.
+        As in :class:`cmtrack.evaluation.spec.Spec`, where labels are given.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def log_evaluation(
     >>> logged.status, mlflow.get_run(run.info.run_id).data.metrics["multiclass/accuracy"]
     ('completed', 0.75)
     """
-    check_names(options, "log_evaluation")
+    Spec.check_names(options, "log_evaluation")
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
     try:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.spec import Options as _Shared
 from cmtrack.grouping import Label
 from cmtrack.metrics.own import own_metrics
-from cmtrack.options import Options as _Shared
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
 from cmtrack.tracking._warn import tell

@@ -37,7 +37,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
     batch_size : int, optional
         Of predictions from arrays.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default 0 to K - 1; where they are names, ``y`` holds numbers.

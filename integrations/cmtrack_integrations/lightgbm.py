@@ -39,7 +39,7 @@ class EvaluationCallback:
         ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
         whose outputs are margins.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 

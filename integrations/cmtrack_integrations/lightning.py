@@ -47,7 +47,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     dataloader : int, default 0
         Which one, where there are several.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
         :class:`cmtrack_integrations.torch.EpochAccumulator`.

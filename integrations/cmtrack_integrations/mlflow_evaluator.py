@@ -33,9 +33,9 @@ def options() -> frozenset[str]:
     >>> sorted(options())[:4]
     ['calibration', 'confidence_level', 'costs', 'dataset']
     """
-    from cmtrack.options import OPTIONS
+    from cmtrack.evaluation.spec import Spec
 
-    return _OWN | OPTIONS.keys()
+    return _OWN | Spec.options().keys()
 
 
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
@@ -59,7 +59,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         :func:`cmtrack.evaluate`.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
-    labels, calibration, target, and the options of ``cmtrack.options.Options``
+    labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``
         As in :func:`cmtrack.evaluate`.
     prefix, step, metrics, on_existing, predictions, dataset, strict
         As in :func:`cmtrack.log_evaluation`.

@@ -57,7 +57,7 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 

@@ -41,7 +41,7 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
         ``y_true`` holds class numbers.

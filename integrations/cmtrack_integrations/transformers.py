@@ -118,7 +118,7 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     from_logits : bool, default True
         False where ``predictions`` are probabilities.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
         ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be
         names, in the order of the model's outputs.

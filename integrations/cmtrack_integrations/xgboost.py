@@ -38,7 +38,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed for objectives of
         your own, whose outputs are margins.
     **options
-        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 

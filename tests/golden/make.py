@@ -5,6 +5,7 @@ later version reads them (tests/unit/evaluation/test_stored.py). A schema gets a
 needs a migration to be read: then write a new folder with the last version of the old schema first.
 
 evaluation/   ``Evaluation.save``: probabilities, weights, a two-group step
+regrouped/    ``Evaluation.save`` of a regrouping without the data: what it lost, clusters, costs, a metric of one's own
 families/     ``FamilyEvaluation.save``
 review.json   ``Comparison.report``
 spool/        what ``log_evaluation`` left: an entry that is whole, for a store that gave no connection; one that was
@@ -13,6 +14,7 @@ spool/        what ``log_evaluation`` left: an entry that is whole, for a store 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -40,7 +42,7 @@ def make(folder: Path) -> None:
     """Write everything but the entry that is cut off."""
     import mlflow
 
-    from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
+    from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
 
     y, p = rows()
     grouping = Grouping(
@@ -48,6 +50,11 @@ def make(folder: Path) -> None:
     )
     whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=np.tile([0.5, 1.5], 30), row_ids=np.arange(60))
     whole.save(folder / "evaluation")
+    gain = Metric("custom/gain", lambda b: 2 * b.tp - b.fp, of="binary", better="higher")
+    asked = {"costs": {("harmless", "stings"): 3.0}, "extra_metrics": [gain], "reference": [0.5, 0.25, 0.25]}
+    kept = evaluate(y, y_prob=p, grouping=grouping, groups=np.arange(60) // 4, threshold=0.4, **asked)
+    kept = dataclasses.replace(kept, rows=None)
+    kept.regroup(Grouping({"flies": ["wasp"], "crawls": ["ant", "bee"]})).save(folder / "regrouped")
     true = [["A.1", "B.2"], ["A.1"], ["B.1", "B.2"], ["A.2"], ["C.1", "A.1"]]
     predicted = [["A.1", "B.1"], ["A.2"], ["B.1"], ["A.2", "C.1"], ["C.1", "A.1"]]
     evaluate_families(true, predicted, Prefix(separator=".")).save(folder / "families")
@@ -67,9 +74,9 @@ def _one_figure() -> None:
 
     draw = package._draw
 
-    def draw_one(evaluation: Any, pictures: dict[str, Any], problems: list[str]) -> None:
+    def draw_one(evaluation: Any, pictures: dict[str, Any], *more: Any) -> None:
         drawn: dict[str, Any] = {}
-        draw(evaluation, drawn, problems)
+        draw(evaluation, drawn, *more)
         pictures |= {name: picture for name, picture in drawn.items() if picture.chart}
 
     package._draw = draw_one

@@ -99,9 +99,9 @@ def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
 def assert_same(found: Evaluation, expected: Evaluation) -> None:
     """Counts and all that follows from them are equal, moments to rounding; errors by rows are no larger."""
     assert found.rows is None
-    for name, error in (expected.all_row_errors or {}).items():
+    for name, error in (expected.row_facts.errors or {}).items():
         assert found.standard_errors[name] >= error * (1 - 1e-9), name
-    expected = replace(expected, row_errors={})  # a table's rows are not kept
+    expected = replace(expected, of_rows=replace(expected.of_rows, errors={}))  # a table's rows are not kept
     assert found.labels == expected.labels
     assert found.positive == expected.positive
     assert found.grouping == expected.grouping

@@ -1,8 +1,10 @@
-"""The options of an evaluation are said once: every way to evaluate has them, with their words and defaults."""
+"""The question of an evaluation is said once: every way to evaluate has its options, and every entry has a use."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import warnings
 
 import click
 import pytest
@@ -11,13 +13,14 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack.cli import main
 from cmtrack.cli.evaluate import evaluate_command
-from cmtrack.options import OPTIONS, Options, complete
+from cmtrack.evaluation.spec import Options, Spec
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.mlflow_evaluator import options
 from cmtrack_integrations.sklearn.cross_validation import cross_validate_evaluation
 from cmtrack_integrations.sklearn.estimators import evaluate_estimator
 from cmtrack_integrations.sklearn.search import log_candidates
 
+OPTIONS = Spec.options()
 TAKERS = [
     cmtrack.evaluate,
     cmtrack.evaluate_table,
@@ -56,7 +59,7 @@ def test_the_command_line_has_a_flag_for_each_that_names_one():
 
 
 def test_what_is_given_is_checked_and_the_rest_are_the_defaults():
-    chosen = complete({"sections": ["binary", "multiclass"]}, "evaluate")
+    chosen = Spec.of({"sections": ["binary", "multiclass"]}, "evaluate").given()
     assert chosen["sections"] == ("multiclass", "binary")
     assert {name: chosen[name] for name in OPTIONS if name != "sections"} == {
         name: about.default for name, about in OPTIONS.items() if name != "sections"
@@ -75,3 +78,69 @@ def test_the_command_line_refuses_by_the_rule_of_the_library(tmp_path):
     run = CliRunner().invoke(main, ["evaluate", str(file), "--y-true", "y", "--y-pred", "q", "--section", "binry"])
     assert run.exit_code == 2
     assert "there is no section 'binry'; did you mean 'binary'?" in " ".join(run.output.split())
+
+
+Y = [0, 1, 2, 0, 2, 1, 0, 2]
+P = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.3, 0.6, 0.1]]
+P += [[0.2, 0.4, 0.4], [0.1, 0.8, 0.1], [0.5, 0.2, 0.3], [0.3, 0.3, 0.4]]
+WEIGHT = [1, 2, 1, 3, 1, 1, 2, 1]
+GROUPING = cmtrack.Grouping({"low": [0, 1], "high": [2]})
+SIZE = cmtrack.Metric("custom/n", lambda counts: counts.sum(), of="counts", interval="log")
+USES = {
+    "positive": ({"positive": "low", "grouping": GROUPING}, {"grouping": GROUPING}),
+    "grouping": ({"grouping": GROUPING}, {}),
+    "normalize": ({"normalize": True, "y_prob": [[0.99 * p for p in row] for row in P]}, {}),
+    "weights_are": ({"weights_are": "sampling", "sample_weight": WEIGHT}, {"sample_weight": WEIGHT}),
+    "sections": ({"sections": ["multiclass"]}, {}),
+    "reference": ({"reference": [0.2, 0.3, 0.5]}, {}),
+    "costs": ({"costs": {(0, 1): 5.0}}, {}),
+    "threshold": ({"threshold": 0.2, "grouping": GROUPING}, {"grouping": GROUPING}),
+    "confidence_level": ({"confidence_level": 0.8}, {}),
+    "extra_metrics": (
+        {"extra_metrics": [cmtrack.Metric("custom/n", lambda c: c.sum(), of="counts", interval="log")]},
+        {},
+    ),
+}
+"""By entry: the arguments of an evaluation that it changes, and those of the one that it is held against."""
+
+
+def numbers(**options):
+    evaluation = cmtrack.evaluate(Y, **{"y_prob": P, **options})
+    return repr((evaluation.metrics, evaluation.intervals, evaluation.warnings))
+
+
+@pytest.mark.parametrize("name", Spec.options())
+def test_an_option_that_nothing_reads_does_not_pass(name):
+    given, other = USES[name]  # a new option says here what it changes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert numbers(**given) != numbers(**other)
+
+
+def test_an_evaluation_holds_its_question_whole():
+    spec = cmtrack.evaluate(Y, y_prob=P, grouping=GROUPING, reference={0: 0.2, 2: 0.8}, sample_weight=WEIGHT).spec
+    assert (spec.positive, spec.grouping, spec.reference, spec.weights_are) == (
+        "high", GROUPING, (0.2, 0.0, 0.8), "frequency",
+    )  # fmt: skip
+    stored = {name for name, entry in Spec.entries().items() if entry.write is not None}
+    assert stored == {field.name for field in dataclasses.fields(Spec)} - {"normalize", "extra_metrics"}
+    plain = spec.to_plain()
+    assert plain.keys() == stored
+    assert Spec.from_plain(plain) == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("confidence_level", 0.8), ("sections", ["binary"]), ("costs", {(0, 1): 5.0}), ("reference", [0.2, 0.3, 0.5])],
+)
+def test_evaluations_of_different_questions_are_not_merged(name, other):
+    ours, theirs = cmtrack.evaluate(Y, y_prob=P), cmtrack.evaluate(Y, y_prob=P, **{name: other})
+    with pytest.raises(ValueError, match=f"evaluations must have the same {name} to be merged, got"):
+        ours + theirs
+    assert ours != theirs
+
+
+def test_the_name_of_the_options_before_the_record_is_still_there():
+    from cmtrack.options import Options as before
+
+    assert before is Options

@@ -10,8 +10,8 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.from_arrays import divided_by, segment_rows
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
-from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import declared
@@ -221,7 +221,7 @@ def cross_validate_evaluation(
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit. A
         fold is not divided by a column that has one value in it, and a note says so.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def cross_validate_evaluation(
     actual, by_row = in_order(y, rows)
     splits = splits_of(estimator, X, actual, cv, by_row["groups"])
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-    complete(options, "cross_validate_evaluation")  # before the fits
+    Spec.of(options, "cross_validate_evaluation")  # before the fits
     scored = _are_scores(target, len(splits))
     keep = keep_models or (target is not None and not scored)
     parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs, keep)[0]

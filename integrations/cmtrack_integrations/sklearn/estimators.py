@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.spec import Options, takes_options
 from cmtrack.grouping import Label
-from cmtrack.options import Options, takes_options
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
@@ -62,7 +62,7 @@ def evaluate_estimator(
     sample_weight, groups, row_ids, segments
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the option ``threshold``.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.spec import unless_decided
 from cmtrack.grouping import Label
-from cmtrack.options import unless_decided
 from cmtrack.statistics.inputs import FloatArray, listed
 
 
@@ -51,7 +51,7 @@ class Predicted:
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
     """The same evaluation with more to warn of."""
-    return replace(evaluation, notes=(*evaluation.notes, *notes)) if notes else evaluation
+    return replace(evaluation, remarks=(*evaluation.remarks, *notes)) if notes else evaluation
 
 
 def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None) -> Predicted:

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import evaluate
+from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
-from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
@@ -64,7 +64,7 @@ def log_candidates(
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
         nothing is fitted: a warning says so, and the result is empty.
     **options
-        As in :class:`cmtrack.options.Options`.
+        As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def log_candidates(
     >>> [mlflow.get_run(one.run_id).data.params["C"] for one in logged]
     ['1.0', '0.01']
     """
-    check_names(options, "log_candidates")
+    Spec.check_names(options, "log_candidates")
     try:
         run_id = chosen_run(run_id)  # asked before the fits, which may take hours
     except ValueError as error:

@@ -23,8 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmtrack import Grouping, evaluate, load_evaluation
+from cmtrack.evaluation.spec import Spec
 from cmtrack.metrics.catalog import lookup
-from cmtrack.options import OPTIONS
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
 from support.problems import learning_problem
@@ -468,7 +468,7 @@ def test_strict_raises(store, frame):
 
 
 def test_the_options_are_those_of_the_docstring():
-    for name in (*(options() - OPTIONS.keys()), "cmtrack.options.Options"):
+    for name in (*(options() - Spec.options().keys()), "cmtrack.evaluation.spec.Spec"):
         assert name in str(CmtrackEvaluator.__doc__)
 
 

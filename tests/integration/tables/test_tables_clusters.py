@@ -110,7 +110,9 @@ def assert_agrees(table: Any, case: str) -> None:
     found = evaluate_table(table, y_true="y", progress=False, **columns, **options)
     expected = evaluate(LABELS, **arrays, **options)
     assert_same(found, expected)
-    for name, ends in replace(expected, row_errors={}).intervals.items():  # a table's rows are not kept
+    for name, ends in replace(
+        expected, of_rows=replace(expected.of_rows, errors={})
+    ).intervals.items():  # a table's rows are not kept
         assert found.intervals[name] == pytest.approx(ends, rel=1e-9, abs=1e-11, nan_ok=True), name
     assert (found.statistics.scores is None) == ("grouping" not in options)
     assert found.statistics.scores is None or found.statistics.scores.exact == (case != "hybrid, grid")

@@ -352,7 +352,7 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=text):
             Evaluation.load(tmp_path)
 
-    refused("the evaluation has schema 99, this version of cmtrack reads up to 1: upgrade cmtrack", schema=99)
+    refused("the evaluation has schema 99, this version of cmtrack reads up to 2: upgrade cmtrack", schema=99)
     refused("schema 'x'", schema="x")
     refused("the evaluation is damaged: .*array must have shape", labels=[0, 1, 2])
     refused("damaged: .*a statistic must be one .*, got 'magic'", statistics=good["statistics"] | {"magic": 1})

@@ -157,12 +157,14 @@ def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
     assert after.notes
 
 
-def test_what_a_regrouping_lost_is_read_from_the_notes_of_a_stored_evaluation() -> None:
+def test_what_a_regrouping_lost_is_stored_by_name() -> None:
     first = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
-    bare = cmtrack.Evaluation.from_data(json.loads(first.regroup(ODD_EVEN).to_json()))
-    assert Lost.by(bare) == {Lost.SCORES, Lost.LOSSES}
+    stored = json.loads(first.regroup(ODD_EVEN).to_json())
+    assert stored["lost"] == ["LOSSES", "SCORES"]
+    bare = cmtrack.Evaluation.from_data(stored)
+    assert bare.lost == {Lost.SCORES, Lost.LOSSES}
     assert bare.notes == (Lost.SCORES.value, Lost.LOSSES.value)
-    assert Lost.by(first) == frozenset()
+    assert first.lost == frozenset()
 
 
 HELD_OUT: dict[str, dict[str, Any]] = {

@@ -87,7 +87,7 @@ def test_sections_are_stored_merged_and_regrouped(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text())["sections"] == ["multiclass", "spcc"]
     assert Evaluation.load(tmp_path) == one
     assert Evaluation.load(tmp_path).metrics == one.metrics
-    assert "sections" not in json.loads(evaluate(Y, y_prob=P).to_json())
+    assert json.loads(evaluate(Y, y_prob=P).to_json())["sections"] is None
     assert (one + one).sections == one.sections
     with pytest.raises(ValueError, match=r"must have the same sections to be merged, got \('multiclass', 'spcc'\)"):
         one + evaluate(Y, y_prob=P)

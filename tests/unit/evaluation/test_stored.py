@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import cmtrack
-from cmtrack import Evaluation, FamilyEvaluation, compare, evaluate, log_evaluation
+from cmtrack import Evaluation, FamilyEvaluation, Grouping, compare, evaluate, log_evaluation
+from cmtrack.evaluation._regrouping import Lost
 from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
@@ -40,7 +41,8 @@ def test_an_evaluation_has_its_numbers_and_everything_else(golden: Path) -> None
     stored = stored_metrics(golden / "evaluation" / "cmtrack_evaluation.json")
     assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(stored, abs=1e-9, nan_ok=True)
     assert evaluation.labels == ("ant", "bee", "wasp")
-    assert (evaluation.positive, evaluation.sections, evaluation.rows) == ("stings", None, None)
+    assert (evaluation.positive, evaluation.sections) == ("stings", None)
+    assert (evaluation.rows is not None) == (golden / "evaluation" / "cmtrack_predictions.parquet").exists()
     assert evaluation.n_samples == 60
     assert evaluation.grouping is not None
     assert evaluation.grouping.compose(evaluation.labels)[0].labels == ("harmless", "stings")
@@ -56,6 +58,22 @@ def test_an_old_evaluation_is_saved_as_a_new_one(golden: Path, tmp_path: Path) -
     old.save(tmp_path)
     assert Evaluation.load(tmp_path) == old
     assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text(encoding="utf-8"))["schema"] == EVALUATION.newest
+
+
+def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
+    kept = Evaluation.load(GOLDEN / "0.2.0-03dc774" / "regrouped")
+    stored = json.loads((GOLDEN / "0.2.0-03dc774" / "regrouped" / "cmtrack_evaluation.json").read_text("utf-8"))
+    assert stored["schema"] == 1
+    assert kept.lost == {Lost.SCORES, Lost.LOSSES, Lost.HITS, Lost.COSTS, Lost.THRESHOLD, Lost.ROWS}
+    assert set(kept.notes) == set(stored["notes"])
+    assert set(kept.warnings) == set(stored["warnings"])
+    assert kept.remarks == ()
+    assert {name: kept.metrics[name] for name in stored["metrics"]} == pytest.approx(
+        {name: np.nan if value is None else value for name, value in stored["metrics"].items()}, nan_ok=True
+    )
+    assert kept.reference == (0.5, 0.25, 0.25)
+    again = kept.regroup(Grouping({"flies": ["wasp", "bee"], "crawls": ["ant"]}))
+    assert Lost.THRESHOLD in again.lost
 
 
 def test_a_family_evaluation_has_its_numbers(golden: Path) -> None:

@@ -65,7 +65,7 @@ CASES = {
     "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "over-confident"),
     "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
     "clusters without rows": (
-        lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None, row_pvalues=None),
+        lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None),
         "not tested",
     ),
     "perfect, clusters": (lambda: of_shares([0, 1], [0, 1], groups=np.arange(120) // 2), "all came true"),

@@ -1,0 +1,311 @@
+"""The question of an evaluation: one record of what was asked, which travels with the result.
+
+``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command line take its options;
+an :class:`~cmtrack.Evaluation` holds it whole, and stores, merges and compares by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from cmtrack.archive import read_level
+from cmtrack.options import Question, entry, takes
+
+if TYPE_CHECKING:
+    from cmtrack.grouping import ComposedStep, Costs, Grouping, Label
+    from cmtrack.metrics.catalog import Catalog
+    from cmtrack.metrics.metric import Metric
+
+# The checks import what they need when they are called: the command line shows its help without NumPy.
+
+
+def _grouping(grouping: Any) -> Any:
+    from cmtrack.grouping import Grouping
+
+    if grouping is not None and not isinstance(grouping, Grouping):
+        made = ": cmtrack.Grouping(...) makes one of it" if isinstance(grouping, Mapping) else ""
+        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}{made}")
+    return grouping
+
+
+def _level(level: Any) -> Any:
+    from cmtrack.metrics.intervals import check_level
+
+    return check_level(level)
+
+
+def _normalize(normalize: Any) -> Any:
+    from cmtrack.statistics.probabilities import check_normalize
+
+    return check_normalize(normalize)
+
+
+def _weights_are(weights_are: Any) -> Any:
+    from cmtrack.statistics.inputs import check_weights_are
+
+    return check_weights_are(weights_are)
+
+
+def _sections(sections: Any) -> Any:
+    from cmtrack.evaluation.compute import check_sections
+
+    return check_sections(sections)
+
+
+def _reference(reference: Any) -> Any:
+    from cmtrack.statistics.inputs import as_shares
+
+    return None if reference is None else as_shares(reference, "reference")
+
+
+def _costs(costs: Any) -> Any:
+    from cmtrack.grouping import as_costs
+
+    return None if costs is None else as_costs(costs)
+
+
+def _threshold(threshold: Any) -> Any:
+    from cmtrack.evaluation.threshold import Threshold
+    from cmtrack.statistics.inputs import check_threshold
+
+    return check_threshold(threshold.value if isinstance(threshold, Threshold) else threshold)
+
+
+def _metrics(metrics: Any) -> Any:
+    from cmtrack.metrics.own import own_metrics
+
+    return own_metrics(metrics)
+
+
+def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
+    from cmtrack.statistics.inputs import same_kind_of_weights
+
+    return same_kind_of_weights(ours, theirs, "evaluations")
+
+
+def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[Metric, ...]:
+    """The same metrics, with the functions that one side knows."""
+    first, second = ({metric.name: metric for metric in side} for side in (ours, theirs))
+    if set(first) != set(second):
+        raise ValueError(
+            f"evaluations must have the same extra_metrics to be merged, got {list(first)} and {list(second)}"
+        )
+    return tuple(metric if metric.value is not None else second[name] for name, metric in first.items())
+
+
+# To and from plain data.
+
+
+def _listed(values: Any) -> Any:
+    return None if values is None else list(values)
+
+
+def _sections_in(data: Any) -> tuple[str, ...]:
+    """Names of sections; those that only a later version knows have no effect."""
+    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
+        raise ValueError(f"sections must be a list of names, got {data!r:.80}")
+    return tuple(data)
+
+
+def _grouping_out(grouping: Grouping | None) -> Any:
+    return None if grouping is None else grouping.to_dict()
+
+
+def _grouping_in(data: Any) -> Grouping:
+    from cmtrack.grouping import Grouping
+
+    return Grouping.from_dict(data)
+
+
+def _costs_out(costs: Costs | None) -> Any:
+    return None if costs is None else costs.to_dict()
+
+
+def _costs_in(data: Any) -> Costs:
+    from cmtrack.grouping import Costs
+
+    return Costs.from_dict(data)
+
+
+def _threshold_out(threshold: float | None) -> float | str | None:
+    return threshold if threshold is None or math.isfinite(threshold) else "infinity"
+
+
+def _threshold_in(data: Any) -> float | None:
+    threshold: float | None = _threshold(math.inf if data == "infinity" else data)
+    return threshold
+
+
+@dataclass(frozen=True)
+class Spec(Question):
+    """What an evaluation of rows was asked.
+
+    Attributes
+    ----------
+    positive, grouping, normalize, weights_are, sections, reference, costs, threshold, confidence_level, extra_metrics
+        The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the positive class or group is
+        written down, ``reference`` is in the order of the classes, ``weights_are`` is the kind of the weights.
+    none : label or None
+        The label that stands for no span, in an evaluation of spans.
+    """
+
+    positive: Label | None = entry(
+        "label, optional",
+        "The positive class of two, or the positive group of a two-group step; by default the last one (a grouping "
+        "may name its own). It is written down with the result.",
+    )
+    grouping: Grouping | None = entry(
+        "Grouping, optional",
+        "Classes put into groups, in one step or a chain.",
+        check=_grouping,
+        write=_grouping_out,
+        read=_grouping_in,
+    )
+    normalize: bool | str = entry(
+        '"warn", True or False, default "warn"',
+        "What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum "
+        "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
+        "are always refused.",
+        default="warn",
+        check=_normalize,
+        flag="--normalize",
+        help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
+        choices={"warn": "warn", "yes": True, "no": False},
+        compare=False,
+        write=None,
+    )
+    weights_are: str | None = entry(
+        '"frequency" or "sampling", optional',
+        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, which are all there. '
+        '"sampling": it says how much of the population a row stands for; standard errors and intervals are robust '
+        "(sandwich), whatever the scale of the weights. By default integers are frequencies and floats sampling "
+        "weights, also floats that are whole numbers; the result says which (:attr:`Evaluation.weights_are`).",
+        check=_weights_are,
+        flag="--weights-are",
+        help="What --weight holds: numbers of equal rows, or sampling weights. auto: integers are the former, "
+        "floats the latter.",
+        choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
+        read=_weights_are,
+        merge=_merged_weights,
+    )
+    sections: tuple[str, ...] | None = entry(
+        "list of str, optional",
+        'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
+        "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
+        "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
+        "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
+        check=_sections,
+        flag="--section",
+        help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
+        several=True,
+        write=_listed,
+        read=_sections_in,
+    )
+    reference: Mapping[Label, float] | tuple[float, ...] | None = entry(
+        "mapping of label to share, or sequence of length K, optional",
+        "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
+        "against, such as those of the training set; by default the shares of the evaluated rows.",
+        check=_reference,
+        write=_listed,
+        read=_reference,
+    )
+    costs: Costs | None = entry(
+        "Costs, mapping of (actual, predicted) to float, or path, optional",
+        "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
+        "without the data. A path is of a file for :meth:`Costs.from_file`.",
+        check=_costs,
+        flag="--costs",
+        help="YAML or JSON file with what decisions cost, of classes or groups.",
+        write=_costs_out,
+        read=_costs_in,
+    )
+    threshold: float | None = entry(
+        "float or Threshold, optional",
+        "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
+        "probability reaches this, and inside the chosen group the most probable class; infinity: never. "
+        "By default the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and "
+        "its result is taken here as it is. ``y_pred`` must not be given then.",
+        check=_threshold,
+        flag="--threshold",
+        help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
+        of_flag=float,
+        write=_threshold_out,
+        read=_threshold_in,
+    )
+    confidence_level: float = entry(
+        "float, default 0.95",
+        "Confidence level of the intervals, between 0 and 1.",
+        default=0.95,
+        check=_level,
+        flag="--confidence-level",
+        help="Confidence level of the intervals.",
+        of_flag=float,
+        read=read_level,
+    )
+    extra_metrics: tuple[Metric, ...] = entry(
+        "sequence of Metric, optional",
+        "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
+        "comparisons, rankings and gates.",
+        default=(),
+        check=_metrics,
+        compare=False,
+        write=None,
+        merge=_merged_metrics,
+    )
+    none: Label | None = entry()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The metrics that have a meaning here: the built-in ones, and ``extra_metrics``."""
+        from cmtrack.metrics.catalog import Catalog
+
+        return Catalog(self.extra_metrics)
+
+    def settled(self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None) -> Spec:
+        """The question as it was used of rows of these classes.
+
+        Raises
+        ------
+        ValueError
+            If ``reference`` is of other classes.
+        """
+        grouping = self.grouping
+        if grouping is not None and self.positive is not None and step is not None and step.labels != labels:
+            grouping = grouping.with_positive(self.positive)
+        positive = None if step is None or step.positive is None else step.labels[step.positive]
+        settled = dataclasses.replace(self, grouping=grouping, positive=positive, weights_are=weights_are)
+        return settled.with_reference_of(labels)
+
+    def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:
+        """The same question, its reference in the order of the classes."""
+        from cmtrack.statistics.inputs import shares_of
+
+        return dataclasses.replace(self, reference=shares_of(self.reference, labels, "reference"))
+
+
+class Options(TypedDict, total=False):
+    """Options of an evaluation of rows: the types of those of :class:`Spec`, which says what they are."""
+
+    positive: Label | None
+    grouping: Grouping | None
+    normalize: bool | str
+    weights_are: str | None
+    sections: Sequence[str] | None
+    reference: Mapping[Label, float] | Sequence[float] | None
+    costs: Costs | None
+    threshold: float | None
+    confidence_level: float
+    extra_metrics: Sequence[Metric]
+
+
+takes_options = takes(Spec, Options)
+
+
+def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
+    """The predicted labels; None where the option ``threshold`` makes them from the probabilities."""
+    return y_pred if options.get("threshold") is None else None
