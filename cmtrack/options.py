@@ -46,7 +46,13 @@ class Entry:
     several : bool
         True for a flag that may be repeated.
     of_flag : type, default str
-        Type of the flag's value.
+        Type of the flag's value; of a path, that of a file that is read.
+    metavar : str
+        The flag's value, as its help calls it.
+    form : str
+        What a rule file may say of it, for errors; an option without one does not decide.
+    in_query : bool
+        True for an option that a query of the live page may hold.
     write, read : callable, optional
         To and from plain data; without ``write`` the entry is not stored.
     merge : callable, optional
@@ -62,6 +68,9 @@ class Entry:
     choices: Mapping[str, Any] | None = None
     several: bool = False
     of_flag: type = str
+    metavar: str | None = None
+    form: str = ""
+    in_query: bool = False
     write: Callable[[Any], Any] | None = _same
     read: Callable[[Any], Any] = _same
     merge: Callable[[Any, Any], Any] | None = None

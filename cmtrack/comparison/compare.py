@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,23 +12,21 @@ from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
-from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, RankBy, read_by
+from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import cohorts, decides, rank
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.comparison.rule import RULES, as_rule
+from cmtrack.comparison.rule import as_rule
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
+from cmtrack.comparison.spec import CompareSpec
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
-from cmtrack.grouping import Grouping, Label, as_costs
 from cmtrack.metrics.catalog import OPEN, Catalog
 from cmtrack.metrics.gates import Gate, GateResult, check_known
-from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import near_or_own, own_metrics
-from cmtrack.statistics.segment_values import division_name, divisions_of
 
 Progress = Callable[[str, int, int], object]
 
@@ -40,8 +38,8 @@ class NothingFound(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class CompareOptions:
-    """Options of :func:`cmtrack.compare`, which documents them; in their order, with their defaults.
+class CompareOptions(CompareSpec):
+    """Options of a comparison, checked, with what follows from them.
 
     Raises
     ------
@@ -56,54 +54,21 @@ class CompareOptions:
     (0.95, ['binary/recall'])
     """
 
-    experiment_names: Sequence[str] | None = None
-    filter_string: str = ""
-    rank_by: RankBy | None = None
-    require: str | Sequence[str] = ()
-    tie_breakers: str | Sequence[str] = ()
-    margin: float | None = None
-    confidence_level: float = 0.95
-    grouping: Grouping | None = None
-    positive: Label | None = None
-    costs: Any = None
-    segments: Any = None
-    against: Any = None
-    block: str | None = None
-    model: str | None = None
-    block_kind: str = "auto"
-    rope: float = 0.01
-    test_train_ratio: float | None = None
-    prefix: str = ""
-    limit: int = 50
-    max_runs: int | None = 5000
-    tracking_uri: str | Sequence[str] | None = None
-    seed: int = 0
-    extra_metrics: Sequence[Metric] = ()
-    rule: Any = None
-
     def __post_init__(self) -> None:
         if self.rule is not None:
             object.__setattr__(self, "rule", as_rule(self.rule))
-            given = {name: getattr(self, name) for name in RULES}
+            given = {name: getattr(self, name) for name in self.deciding()}
             for name, value in self.rule.applied(given, self.defaults()).items():
                 object.__setattr__(self, name, value)
-        check_level(self.confidence_level)
-        if self.costs is not None:
-            object.__setattr__(self, "costs", as_costs(self.costs))
-        if self.limit < 1:
-            raise ValueError(f"limit must be at least 1, got {self.limit!r}")
+        for name, one in self.entries().items():
+            object.__setattr__(self, name, one.check(getattr(self, name)))
         if self.positive is not None and self.grouping is None:
             raise ValueError(
                 f"positive needs grouping, got {self.positive!r:.60} without: runs keep the positive group that they "
                 "were logged with"
             )
-        if self.segments is not None:
-            columns = [self.segments] if isinstance(self.segments, str) else self.segments
-            object.__setattr__(self, "segments", [division_name(one) for one in divisions_of(columns)])
-            if self.block is not None:
-                raise ValueError(f"segments are of the same rows: leave out block, got {self.block!r:.60}")
-        if self.margin is not None and not 0 <= self.margin < math.inf:
-            raise ValueError(f"margin must be a finite number that is not negative, got {self.margin!r}")
+        if self.segments is not None and self.block is not None:
+            raise ValueError(f"segments are of the same rows: leave out block, got {self.block!r:.60}")
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
@@ -155,7 +120,7 @@ class CompareOptions:
 
     def how(self, runs: Any) -> dict[str, Any]:
         """The arguments, as a review shows them: without credentials, and of own metrics the names."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: getattr(self, name) for name in self.entries()}
         given["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
         if isinstance(uris, str):
@@ -170,11 +135,6 @@ class CompareOptions:
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
         return frozenset() if self.costs is None else frozenset({"costs"})
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The defaults by name."""
-        return {field.name: field.default for field in fields(cls)}
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
         """The evaluation with the own metrics, the grouping and the costs that are asked for, its numbers computed.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cmtrack import untrusted
+from cmtrack.comparison.spec import CompareSpec
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.names import near
 from cmtrack.names import quoted
@@ -20,76 +20,6 @@ MAX_BYTES = 1 << 20
 ENDINGS = (".yaml", ".yml")
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError("a text")
-    return value
-
-
-def _texts(value: Any) -> str | list[str]:
-    if isinstance(value, list) and value:
-        return [_text(one) for one in value]
-    return _text(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise TypeError("a finite number")
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise TypeError("a whole number that is not negative")
-    return value
-
-
-def _rank_by(value: Any) -> Any:
-    return (
-        {_text(name): _number(weight) for name, weight in value.items()} if isinstance(value, dict) else _texts(value)
-    )
-
-
-def _label(value: Any) -> Any:
-    if not isinstance(value, (str, int, float, bool)):
-        raise TypeError("a label: a text, a number, true or false")
-    return value
-
-
-def _divisions(value: Any) -> Any:
-    if isinstance(value, list) and value:
-        return [tuple(map(_text, one)) if isinstance(one, list) and one else _text(one) for one in value]
-    return _text(value)
-
-
-def _held(read: Callable[[Mapping[str, Any]], Any]) -> Callable[[Any], Any]:
-    def inside(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise TypeError("a mapping in this file, so that the digest holds for it")
-        return read(value)
-
-    return inside
-
-
-RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "rank_by": ("a metric's name, a list of names, or weights by name", _rank_by),
-    "require": ("a gate, or a list of gates", _texts),
-    "tie_breakers": ("a tie-breaker, or a list of them", _texts),
-    "margin": ("a number", _number),
-    "confidence_level": ("a number", _number),
-    "grouping": ("a grouping", _held(Grouping.from_dict)),
-    "positive": ("a label", _label),
-    "costs": ("costs", _held(Costs.from_dict)),
-    "segments": ("a column, or a list of columns and of lists of columns", _divisions),
-    "against": ("a run", _text),
-    "block": ("a text such as params.fold", _text),
-    "model": ("a text such as params.model", _text),
-    "block_kind": ("a text", _text),
-    "rope": ("a number", _number),
-    "test_train_ratio": ("a number", _number),
-    "seed": ("a whole number", _whole),
-}
-"""The options of :func:`cmtrack.compare` that decide, with what a file may say of them. The others name the runs."""
 _MAY_STAND_BESIDE = ("against",)  # a run that is named with the others, where the file is silent on it
 
 
@@ -144,16 +74,15 @@ class Rule:
             raise ValueError(f"{name} does not parse: {error}") from None
         if not isinstance(data, dict) or not data:
             raise ValueError(f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}")
-        values = {}
+        values, deciding = {}, CompareSpec.deciding()
         for key, value in data.items():
-            if key not in RULES:
-                hint = near(str(key), RULES) or f"; it may hold {', '.join(RULES)}"
+            if key not in deciding:
+                hint = near(str(key), deciding) or f"; it may hold {', '.join(deciding)}"
                 raise ValueError(f"{name}: {key!r:.60} is no rule{hint}")
-            form, read = RULES[key]
             try:
-                values[key] = read(value)
+                values[key] = deciding[key].read(value)
             except TypeError as error:
-                raise ValueError(f"{name}: {key} must be {form} ({error}), got {value!r:.60}") from None
+                raise ValueError(f"{name}: {key} must be {deciding[key].form} ({error}), got {value!r:.60}") from None
             except ValueError as error:
                 raise ValueError(f"{name}: {key}: {error}") from None
         return cls(name, content, values)
@@ -200,7 +129,7 @@ class Rule:
             If one that was given is another than the file's, or the file does not say it: the file is the whole rule.
         """
         out = {}
-        for name in RULES:
+        for name in CompareSpec.deciding():
             silent = name not in self.values
             holds = defaults[name] if silent else self.values[name]
             if _same(given[name], defaults[name]):
@@ -241,7 +170,7 @@ def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes
     import yaml
 
     data = {}
-    for name in RULES:
+    for name in CompareSpec.deciding():
         value = options.get(name, defaults[name])
         if not _same(value, defaults[name]):
             data[name] = value.to_dict() if isinstance(value, (Costs, Grouping)) else _plain(value)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Traits, split
@@ -23,15 +22,14 @@ from cmtrack.comparison.compare import (
     default_criterion,
     rules_of,
 )
-from cmtrack.comparison.criterion import Criterion, RankBy, read_by, reads
+from cmtrack.comparison.criterion import Criterion, read_by, reads
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
+from cmtrack.comparison.spec import CompareArguments, takes_options
 from cmtrack.comparison.tie_breakers import check_there
-from cmtrack.grouping import Costs, Grouping, Label
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
@@ -57,34 +55,12 @@ _OWN_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]
 _MOST_ASKED = 20
 
 
+@takes_options
 def compare(
     runs: Any = None,
     *,
-    experiment_names: Sequence[str] | None = None,
-    filter_string: str = "",
-    rank_by: RankBy | None = None,
-    require: str | Sequence[str] = (),
-    tie_breakers: str | Sequence[str] = (),
-    margin: float | None = None,
-    confidence_level: float = 0.95,
-    grouping: Grouping | None = None,
-    positive: Label | None = None,
-    costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
-    segments: str | Sequence[str | tuple[str, ...]] | None = None,
-    against: Any = None,
-    block: str | None = None,
-    model: str | None = None,
-    block_kind: str = "auto",
-    rope: float = 0.01,
-    test_train_ratio: float | None = None,
-    prefix: str = "",
-    limit: int = 50,
-    max_runs: int | None = 5000,
-    tracking_uri: str | Sequence[str] | None = None,
-    seed: int = 0,
-    extra_metrics: Sequence[Metric] = (),
-    rule: str | Path | None = None,
     progress: Progress | None = None,
+    **options: Unpack[CompareArguments],
 ) -> Comparison:
     """Rank evaluated runs, and say which differences are real.
 
@@ -95,76 +71,10 @@ def compare(
         (``models:/name/3``, ``models:/name@champion``), MLflow's run and model entities, or the frame of
         ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the runs of
         the experiments, or of the active experiment.
-    experiment_names : sequence of str, optional
-        Whose runs are compared, where ``runs`` names none; by default the active experiment's.
-    filter_string : str, default ""
-        MLflow's filter, such as ``"params.model = 'forest' and tags.stage = 'final'"``; the store applies it.
-    rank_by : str, sequence of str or mapping, optional
-        A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a weighted
-        sum in units of the metrics' standard errors. By default the Matthews correlation of the positive group, or
-        of all classes where there is none; of sets of codes the micro F1.
-    require : str or sequence of str
-        Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or
-        ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``.
-        ``"segment/region/*/binary/recall.low >= 0.6"`` is of all segments, whose intervals hold together;
-        ``segment/region/north/...`` is of one. A run that fails one is listed, and not ranked.
-    tie_breakers : str or sequence of str
-        What chooses among the runs that may be the best, within a margin of the leader: a metric, ``"params.depth"``,
-        ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics of the registry know
-        their direction.
-    margin : float, optional
-        What a tie-breaker may give up against the leader, in units of the metric. By default the paired standard
-        error of each run's difference (the one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). With
-        a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous
-        interval is at least ``-margin`` (non-inferiority).
-    confidence_level : float, default 0.95
-        Of all intervals; a run may be the best unless it is ruled out at this level.
-    grouping : Grouping, optional
-        Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own
-        where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.
-    positive : label, optional
-        The positive group of ``grouping``.
-    costs : Costs, mapping of (actual, predicted) to float, or path, optional
-        Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them,
-        runs that were priced differently get rankings of their own by their costs.
-    segments : str or sequence of str, optional
-        Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names for crossed ones: the
-        leader and the next 5 runs are compared by segment, row by row where the rows' segments are at hand, and tested
-        for being "better overall, but worse for some" (Gail, Simon 1985).
-    against : run reference, optional
-        The baseline of ``.difference`` gates. It is ranked with the others.
-    block : str, optional
-        For repeated runs: what tells the repetitions apart, ``"params.fold"``, ``"params.seed"``, ``"tags.dataset"``.
-    model : str, optional
-        For repeated runs: what names the model, such as ``"params.model"``; by default all parameters but the block.
-    block_kind : "auto", "folds", "seeds" or "datasets"
-        What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where each has rows of its
-        own and the name of ``block`` says so or the classes are divided evenly, else data sets. A mixture is refused.
-    rope : float, default 0.01
-        For repeated runs: differences up to this size are practically none.
-    test_train_ratio : float, optional
-        For folds: rows of a test part over rows of its training part; by default 1 / (folds - 1).
-    prefix : str, default ""
-        As the evaluations were logged.
-    limit : int, default 50
-        At most so many runs of one data set are looked at closely: the best by their logged value.
-    max_runs : int or None, default 5000
-        At most so many runs are listed from each store, the best first.
-    tracking_uri : str or sequence of str, optional
-        One store or several; by default MLflow's own choice.
-    seed : int, default 0
-        Of the draws.
-    extra_metrics : sequence of Metric, optional
-        Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that the
-        runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.
-    rule : path, optional
-        A YAML file of what decides: ``rank_by``, ``require``, ``tie_breakers``, ``margin``, ``confidence_level``,
-        ``grouping``, ``positive``, ``costs``, ``segments``, ``against``, ``block``, ``model``, ``block_kind``,
-        ``rope``, ``test_train_ratio`` and ``seed``, as they are called here; groupings and costs stand in the file
-        itself. It is the whole rule: an argument that says another one is refused. The review prints the file's
-        digest, by which a reader sees that the rule was fixed before.
     progress : callable, optional
         Called with (what is being done, done, in all; 0 where that is not known).
+    **options
+        As in :class:`cmtrack.comparison.spec.CompareSpec`.
 
     Returns
     -------
@@ -208,8 +118,8 @@ def compare(
     >>> compare(rank_by="multiclass/accuracy").best.name
     'forest'
     """
-    options = CompareOptions(**{name: value for name, value in locals().items() if name not in ("runs", "progress")})
-    return compare_by(options, runs, progress)
+    CompareOptions.check_names(options, "compare")
+    return compare_by(CompareOptions(**options), runs, progress)
 
 
 def compare_by(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cmtrack import schemas
-from cmtrack.comparison.rule import RULES
+from cmtrack.comparison.spec import CompareSpec
 from cmtrack.metrics.catalog import SECTIONS
 from cmtrack.metrics.metric import BETTER, Metric, Section
 from cmtrack.report import figures
@@ -245,7 +245,7 @@ def file_tables() -> dict[str, str]:
         if isinstance(stored, schemas.Stored):
             older = ", ".join(f"{number} is read, and written as {number + 1}" for number in stored.migrations)
             rows.append((FILES[name], stored.newest, older or "none"))
-    keys = [(f"`{key}`", plain(text)) for key, (text, _) in RULES.items()]
+    keys = [(f"`{key}`", plain(one.form)) for key, one in CompareSpec.deciding().items()]
     return {
         "schemas.txt": _table(("file", "schema", "files of older schemas"), rows),
         "rule.txt": _table(("key", "value"), keys),

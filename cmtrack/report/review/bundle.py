@@ -28,7 +28,7 @@ from cmtrack.comparison.compare import CompareOptions, compare_runs
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.record import Record, versions
 from cmtrack.comparison.result import Comparison
-from cmtrack.comparison.rule import RULES, Rule, write_rule
+from cmtrack.comparison.rule import Rule, write_rule
 from cmtrack.comparison.run import LeftOut, Run, StoppedRun
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
@@ -76,7 +76,7 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
     """The files of a bundle by their names, the manifest last."""
     comparison = _of_kept_rows(comparison) if rows else comparison
     rule = rule_of(comparison)
-    options = {name: comparison.how.get(name) for name in RULES}
+    options = {name: comparison.how.get(name) for name in CompareOptions.deciding()}
     own = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
     listed, files = _judged(comparison, rows)
     about = {
@@ -146,7 +146,7 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
 def _of_kept_rows(comparison: Comparison) -> Comparison:
     """The comparison by the probabilities that a file of rows keeps, with 7 digits: evaluations in memory have more."""
     evaluations, same = {}, True
-    options = CompareOptions(**{name: comparison.how[name] for name in (*RULES, "rule")})
+    options = CompareOptions(**{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")})
     for candidate in comparison.judged:
         evaluation = candidate.evaluation
         held = evaluation.rows
@@ -395,7 +395,9 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
-    asked = dict(stated["how"]) | {name: getattr(options, name) for name in RULES}  # in the order of the call
+    asked = dict(stated["how"]) | {
+        name: getattr(options, name) for name in CompareOptions.deciding()
+    }  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
     comparison = _compared_anew(about, prepared, criterion, options, asked)
     paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]

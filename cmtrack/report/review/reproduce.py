@@ -14,26 +14,6 @@ from cmtrack.comparison.run import Run
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.record import stores
 
-_OPTIONS = {
-    "filter_string": "--filter",
-    "require": "--require",
-    "tie_breakers": "--tie-breaker",
-    "margin": "--margin",
-    "confidence_level": "--confidence-level",
-    "positive": "--positive",
-    "segments": "--segment",
-    "against": "--against",
-    "block": "--block",
-    "model": "--model",
-    "block_kind": "--block-kind",
-    "prefix": "--prefix",
-    "limit": "--limit",
-    "tracking_uri": "--tracking-uri",
-    "rule": "--rule",
-    "extra_metrics": "--metrics",
-}
-_NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has these
-
 
 def given(comparison: Comparison) -> dict[str, Any]:
     """The arguments of ``compare`` that differ from its defaults, and the store that was asked."""
@@ -159,7 +139,9 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
 def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
-    if isinstance(runs, Mapping) or set(arguments) & _NOT_THERE:
+    if isinstance(runs, Mapping) or any(
+        not CompareOptions.entries()[name].flag for name in arguments if name != "extra_metrics"
+    ):
         return ""
     words: list[str] = [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
     words += [f"--experiment {shlex.quote(name)}" for name in _several(arguments.pop("experiment_names", ()))]
@@ -183,9 +165,9 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     if unplaced := [text for text in named if ":" not in str(text)]:  # given in Python, by name
         held.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
         arguments["extra_metrics"] = ["FILE.py:NAME"]
-    for name, option in _OPTIONS.items():
-        if name in arguments:
-            words += [f"{option} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
+    for name, one in CompareOptions.entries().items():
+        if name in arguments and one.flag:
+            words += [f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
     words.append("--output review.html")
     return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
 

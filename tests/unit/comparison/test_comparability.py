@@ -182,6 +182,8 @@ def test_the_record_of_options_is_the_signature_of_compare():
         if name not in ("runs", "progress")
     }
     assert list(signature) == [field.name for field in fields(CompareOptions)]
+    said = inspect.getdoc(compare)
+    assert all(f"\n{name} : {one.kind}\n" in said for name, one in CompareOptions.options().items())
     assert signature == CompareOptions.defaults()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from cmtrack import Costs, Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions
-from cmtrack.comparison.rule import RULES, Rule, write_rule
+from cmtrack.comparison.rule import Rule, write_rule
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import markdown
 from support.problems import random_models
@@ -31,6 +31,8 @@ costs:
   costs: [[0, 2, 5]]
 seed: 3
 """
+
+RULES = CompareOptions.deciding()
 
 
 def runs():

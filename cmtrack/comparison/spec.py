@@ -1,0 +1,398 @@
+"""The question of a comparison: what is said of each option, once.
+
+The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a rule file, the
+query of the live page and the snippet that makes a review again are made from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from cmtrack.comparison.criterion import RankBy
+from cmtrack.grouping import Costs, Grouping, Label, as_costs
+from cmtrack.metrics.intervals import check_level
+from cmtrack.metrics.metric import Metric
+from cmtrack.options import Entry, Question, entry, takes
+from cmtrack.statistics.segment_values import division_name, divisions_of
+
+# -- what an option may be ---------------------------------------------------------------------------------------
+
+
+def _margin(margin: float | None) -> float | None:
+    if margin is not None and not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a finite number that is not negative, got {margin!r}")
+    return margin
+
+
+def _limit(limit: int) -> int:
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit!r}")
+    return limit
+
+
+def _costs(costs: Any) -> Costs | None:
+    return None if costs is None else as_costs(costs)
+
+
+def _segments(segments: Any) -> list[str] | None:
+    if segments is None:
+        return None
+    return [division_name(one) for one in divisions_of([segments] if isinstance(segments, str) else segments)]
+
+
+# What a rule file may say of it.
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError("a text")
+    return value
+
+
+def _texts(value: Any) -> str | list[str]:
+    if isinstance(value, list) and value:
+        return [_text(one) for one in value]
+    return _text(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError("a finite number")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError("a whole number that is not negative")
+    return value
+
+
+def _rank_by(value: Any) -> Any:
+    return (
+        {_text(name): _number(weight) for name, weight in value.items()} if isinstance(value, dict) else _texts(value)
+    )
+
+
+def _label(value: Any) -> Any:
+    if not isinstance(value, (str, int, float, bool)):
+        raise TypeError("a label: a text, a number, true or false")
+    return value
+
+
+def _divisions(value: Any) -> Any:
+    if isinstance(value, list) and value:
+        return [tuple(map(_text, one)) if isinstance(one, list) and one else _text(one) for one in value]
+    return _text(value)
+
+
+def _held(read: Callable[[Mapping[str, Any]], Any]) -> Callable[[Any], Any]:
+    def inside(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError("a mapping in this file, so that the digest holds for it")
+        return read(value)
+
+    return inside
+
+
+def _of_file(fields: Mapping[str, Any]) -> str:
+    deciding = [f"``{n}``" for n, one in fields.items() if isinstance(one, Field) and one.metadata["entry"].form]
+    return (
+        f"A YAML file of what decides: {', '.join(deciding)}, as they are called here; groupings and costs stand in "
+        "the file itself. It is the whole rule: an argument that says another one is refused. The review prints the "
+        "file's digest, by which a reader sees that the rule was fixed before."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CompareSpec(Question):
+    """The options of :func:`cmtrack.compare`, in their order, with their defaults."""
+
+    experiment_names: Sequence[str] | None = entry(
+        "sequence of str, optional",
+        "Whose runs are compared, where ``runs`` names none; by default the active experiment's.",
+        flag="--experiment",
+        help="Take the runs of this experiment; repeatable.",
+        metavar="NAME",
+        several=True,
+    )
+    filter_string: str = entry(
+        'str, default ""',
+        "MLflow's filter, such as ``\"params.model = 'forest' and tags.stage = 'final'\"``; the store applies it.",
+        "",
+        flag="--filter",
+        help="Take only the runs that match this filter of MLflow, such as \"params.model = 'forest'\".",
+        metavar="TEXT",
+        in_query=True,
+    )
+    rank_by: RankBy | None = entry(
+        "str, sequence of str or mapping, optional",
+        "A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a weighted "
+        "sum in units of the metrics' standard errors. By default the Matthews correlation of the positive group, or "
+        "of all classes where there is none; of sets of codes the micro F1.",
+        flag="--rank-by",
+        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
+        "weighted sum in units of their standard errors.",
+        metavar="METRIC[=WEIGHT]",
+        several=True,
+        in_query=True,
+        form="a metric's name, a list of names, or weights by name",
+        read=_rank_by,
+    )
+    require: str | Sequence[str] = entry(
+        "str or sequence of str",
+        'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or '
+        '``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. '
+        '``"segment/region/*/binary/recall.low >= 0.6"`` is of all segments, whose intervals hold together; '
+        "``segment/region/north/...`` is of one. A run that fails one is listed, and not ranked.",
+        (),
+        flag="--require",
+        help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
+        "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
+        "'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is not ranked; repeatable.",
+        metavar="GATE",
+        several=True,
+        in_query=True,
+        form="a gate, or a list of gates",
+        read=_texts,
+    )
+    tie_breakers: str | Sequence[str] = entry(
+        "str or sequence of str",
+        "What chooses among the runs that may be the best, within a margin of the leader: a metric, "
+        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics '
+        "of the registry know their direction.",
+        (),
+        flag="--tie-breaker",
+        help="Choose among runs that may be the best, within the margin, by this: a metric, 'params.depth', "
+        "'metrics.seconds asc' or 'tags.size desc'; repeatable.",
+        metavar="RULE",
+        several=True,
+        in_query=True,
+        form="a tie-breaker, or a list of them",
+        read=_texts,
+    )
+    margin: float | None = entry(
+        "float, optional",
+        "What a tie-breaker may give up against the leader, in units of the metric. By default the paired standard "
+        "error of each run's difference (the one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). "
+        "With a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous "
+        "interval is at least ``-margin`` (non-inferiority).",
+        check=_margin,
+        flag="--margin",
+        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
+        "worse than the best by more. By default it chooses among runs within one standard error of the leader.",
+        of_flag=float,
+        in_query=True,
+        form="a number",
+        read=_number,
+    )
+    confidence_level: float = entry(
+        "float, default 0.95",
+        "Of all intervals; a run may be the best unless it is ruled out at this level.",
+        0.95,
+        check=check_level,
+        flag="--confidence-level",
+        help="Use this confidence level for the intervals and the ties.",
+        of_flag=float,
+        in_query=True,
+        form="a number",
+        read=_number,
+    )
+    grouping: Grouping | None = entry(
+        "Grouping, optional",
+        "Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own "
+        "where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.",
+        flag="--grouping",
+        help="Judge every run under the grouping of this YAML or JSON file.",
+        of_flag=Path,
+        form="a grouping",
+        read=_held(Grouping.from_dict),
+    )
+    positive: Label | None = entry(
+        "label, optional",
+        "The positive group of ``grouping``.",
+        flag="--positive",
+        help="Take this as the positive group of the grouping.",
+        metavar="GROUP",
+        form="a label",
+        read=_label,
+    )
+    costs: Costs | Mapping[tuple[Any, Any], float] | str | Path | None = entry(
+        "Costs, mapping of (actual, predicted) to float, or path, optional",
+        'Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them, '
+        "runs that were priced differently get rankings of their own by their costs.",
+        check=_costs,
+        flag="--costs",
+        help="Price every run by the costs of this YAML or JSON file (cost/mean).",
+        of_flag=Path,
+        form="costs",
+        read=_held(Costs.from_dict),
+    )
+    segments: str | Sequence[str | tuple[str, ...]] | None = entry(
+        "str or sequence of str, optional",
+        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names for crossed ones: "
+        "the leader and the next 5 runs are compared by segment, row by row where the rows' segments are at hand, and "
+        'tested for being "better overall, but worse for some" (Gail, Simon 1985).',
+        check=_segments,
+        flag="--segment",
+        help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
+        metavar="COLUMN",
+        several=True,
+        in_query=True,
+        form="a column, or a list of columns and of lists of columns",
+        read=_divisions,
+    )
+    against: Any = entry(
+        "run reference, optional",
+        "The baseline of ``.difference`` gates. It is ranked with the others.",
+        flag="--against",
+        help="Take differences from this run or model URI.",
+        metavar="RUN",
+        in_query=True,
+        form="a run",
+        read=_text,
+    )
+    block: str | None = entry(
+        "str, optional",
+        'For repeated runs: what tells the repetitions apart, ``"params.fold"``, ``"params.seed"``, '
+        '``"tags.dataset"``.',
+        flag="--block",
+        help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
+        metavar="NAME",
+        in_query=True,
+        form="a text such as params.fold",
+        read=_text,
+    )
+    model: str | None = entry(
+        "str, optional",
+        'For repeated runs: what names the model, such as ``"params.model"``; by default all parameters but the block.',
+        flag="--model",
+        help="Tell the models of repeated runs apart by this, such as 'params.model'.",
+        metavar="NAME",
+        in_query=True,
+        form="a text such as params.model",
+        read=_text,
+    )
+    block_kind: str = entry(
+        '"auto", "folds", "seeds" or "datasets"',
+        'What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where each has rows of its '
+        "own and the name of ``block`` says so or the classes are divided evenly, else data sets. A mixture is "
+        "refused.",
+        "auto",
+        flag="--block-kind",
+        help="Treat the repeated runs as this kind.",
+        choices={kind: kind for kind in ("auto", "folds", "seeds", "datasets")},
+        in_query=True,
+        form="a text",
+        read=_text,
+    )
+    rope: float = entry(
+        "float, default 0.01",
+        "For repeated runs: differences up to this size are practically none.",
+        0.01,
+        of_flag=float,
+        in_query=True,
+        form="a number",
+        read=_number,
+    )
+    test_train_ratio: float | None = entry(
+        "float, optional",
+        "For folds: rows of a test part over rows of its training part; by default 1 / (folds - 1).",
+        of_flag=float,
+        in_query=True,
+        form="a number",
+        read=_number,
+    )
+    prefix: str = entry(
+        'str, default ""',
+        "As the evaluations were logged.",
+        "",
+        flag="--prefix",
+        help="Read the evaluations that were logged under this prefix.",
+        in_query=True,
+    )
+    limit: int = entry(
+        "int, default 50",
+        "At most so many runs of one data set are looked at closely: the best by their logged value.",
+        50,
+        check=_limit,
+        flag="--limit",
+        help="Read and test at most this many runs of one data set, the best by their logged values.",
+        of_flag=int,
+        in_query=True,
+    )
+    max_runs: int | None = entry(
+        "int or None, default 5000",
+        "At most so many runs are listed from each store, the best first.",
+        5000,
+    )
+    tracking_uri: str | Sequence[str] | None = entry(
+        "str or sequence of str, optional",
+        "One store or several; by default MLflow's own choice.",
+        flag="--tracking-uri",
+        help="Ask this tracking store, by default MLflow's own choice; repeatable.",
+        metavar="URI",
+        several=True,
+    )
+    seed: int = entry(
+        "int, default 0", "Of the draws.", 0, of_flag=int, in_query=True, form="a whole number", read=_whole
+    )
+    extra_metrics: Sequence[Metric] = entry(
+        "sequence of Metric, optional",
+        "Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that "
+        "the runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.",
+        (),
+    )
+    rule: Any = entry(
+        "path, optional",
+        _of_file(locals()),
+        flag="--rule",
+        help="Decide by this YAML file (rank_by, require, margin and more), written before the results are seen; its "
+        "digest is printed.",
+        of_flag=Path,
+    )
+
+    @classmethod
+    def deciding(cls) -> dict[str, Entry]:
+        """The options that decide, which a rule file may hold; the others name the runs."""
+        return {name: one for name, one in cls.entries().items() if one.form}
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The defaults by name."""
+        return {name: one.default for name, one in cls.entries().items()}
+
+
+class CompareArguments(TypedDict, total=False):
+    """Options of a comparison: the types of those of :class:`CompareSpec`, which says what they are."""
+
+    experiment_names: Sequence[str] | None
+    filter_string: str
+    rank_by: RankBy | None
+    require: str | Sequence[str]
+    tie_breakers: str | Sequence[str]
+    margin: float | None
+    confidence_level: float
+    grouping: Grouping | None
+    positive: Label | None
+    costs: Costs | Mapping[tuple[Any, Any], float] | str | Path | None
+    segments: str | Sequence[str | tuple[str, ...]] | None
+    against: Any
+    block: str | None
+    model: str | None
+    block_kind: str
+    rope: float
+    test_train_ratio: float | None
+    prefix: str
+    limit: int
+    max_runs: int | None
+    tracking_uri: str | Sequence[str] | None
+    seed: int
+    extra_metrics: Sequence[Metric]
+    rule: Any
+
+
+takes_options = takes(CompareSpec, CompareArguments)
