@@ -23,6 +23,7 @@ from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Costs
 from cmtrack.metrics.catalog import OPEN, Catalog
 from cmtrack.metrics.gates import Gate, GateResult, check_known
 from cmtrack.metrics.metric import Metric
@@ -149,7 +150,7 @@ class CompareOptions(CompareSpec):
         if self.grouping is not None:
             check_classes(evaluation.labels, self.grouping)
             evaluation = of_classes(evaluation).regroup(self.grouping, positive=self.positive)
-        if self.costs is not None:
+        if isinstance(self.costs, Costs):
             evaluation = of_classes(evaluation).price(self.costs)
         evaluation = evaluation.at_level(self.confidence_level)
         evaluation.metrics  # noqa: B018 - computed here, which may be in a worker
@@ -305,7 +306,7 @@ def compare_runs(
     segments = SegmentComparison()
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
-        segments = by_segment(sides, options.segments, criterion.metrics, options.confidence_level)
+        segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, options.confidence_level)
     notes = (*notes, *apart(rankings, reads), *segments.notes)
     return RunComparison(rankings=rankings, failed=failed, notes=notes, segments=segments, **both)
 

@@ -395,9 +395,8 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
-    asked = dict(stated["how"]) | {
-        name: getattr(options, name) for name in CompareOptions.deciding()
-    }  # in the order of the call
+    decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
+    asked = dict(stated["how"]) | decided  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
     comparison = _compared_anew(about, prepared, criterion, options, asked)
     paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]

@@ -139,9 +139,8 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
 def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
-    if isinstance(runs, Mapping) or any(
-        not CompareOptions.entries()[name].flag for name in arguments if name != "extra_metrics"
-    ):
+    entries = CompareOptions.entries()
+    if isinstance(runs, Mapping) or not all(entries[name].flag for name in arguments):
         return ""
     words: list[str] = [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
     words += [f"--experiment {shlex.quote(name)}" for name in _several(arguments.pop("experiment_names", ()))]
@@ -165,7 +164,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     if unplaced := [text for text in named if ":" not in str(text)]:  # given in Python, by name
         held.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
         arguments["extra_metrics"] = ["FILE.py:NAME"]
-    for name, one in CompareOptions.entries().items():
+    for name, one in entries.items():
         if name in arguments and one.flag:
             words += [f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
     words.append("--output review.html")

@@ -105,7 +105,7 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
     }
     assert {field.name for field in fields(CompareOptions)} - set(RULES) == names
     said = inspect.getdoc(compare)
-    said = said[said.index("rule : path") : said.index("progress : callable")]
+    said = said[said.index("rule : path") : said.index("Returns")]
     assert all(f"``{name}``" in said for name in RULES)
 
 
