@@ -101,10 +101,6 @@ class Accumulator:
         ValueError
             Wrong input, or a batch with other columns than those before it. The accumulator is then as it was.
 
-        Notes
-        -----
-        Cost: O(b K) for a batch of b rows.
-
         Examples
         --------
         >>> from cmtrack import Accumulator
@@ -155,18 +151,6 @@ class Accumulator:
         ------
         ValueError
             If there are none.
-
-        Notes
-        -----
-        Cost: the rows that wait are counted, at most 65,536; else O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Accumulator
-        >>> seen = Accumulator(labels=["no", "yes"])
-        >>> seen.update(["no", "yes", "yes"], ["no", "yes", "no"])
-        >>> round(seen.compute().metrics["multiclass/accuracy"], 3)
-        0.667
         """
         self._collect()
         if not self._collected:
@@ -179,21 +163,7 @@ class Accumulator:
         return assemble(total, self._step, self.spec, self._weights_are)
 
     def reset(self) -> None:
-        """Forget all rows.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Accumulator
-        >>> seen = Accumulator(labels=["no", "yes"])
-        >>> seen.update(["no", "yes"], ["no", "no"])
-        >>> seen.reset()
-        >>> seen.n_rows
-        0
-        """
+        """Forget all rows."""
         self._waiting, self._n_waiting, self._collected, self._given = [], 0, [], None
         self._scaled, self._weights_are = 0, None
 

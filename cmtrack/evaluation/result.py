@@ -105,12 +105,6 @@ class Evaluation(BaseEvaluation):
     kept_numbers : dict of str to Kept, optional
         The numbers that were read of metrics without functions.
 
-    Notes
-    -----
-    Cost: O(K²) memory for K classes, besides O(K³) for up to 30 classes with probabilities, at most 2**18 distinct
-    scores of the positive group, and the rows. All metrics of 11 classes take about 0.05 s, whatever the number of
-    rows.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -245,18 +239,7 @@ class Evaluation(BaseEvaluation):
         return self._computed.results
 
     def size_of(self, metric: str) -> float:
-        """The (effective) number of samples that a share is of; NaN of other metrics.
-
-        Notes
-        -----
-        Cost: O(1) after the metrics.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1, 1], [0, 1, 0, 1]).size_of("binary/recall")
-        3.0
-        """
+        """The (effective) number of samples that a share is of; NaN of other metrics."""
         return self._results.sizes.get(metric, math.nan)
 
     @cached_property
@@ -307,16 +290,6 @@ class Evaluation(BaseEvaluation):
         ----------
         metric : str
             Full name. Averages that leave none out, and other metrics, give none; ``<metric>_zero`` counts them as 0.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 2], [0, 1, 1]).classes_passed_over("multiclass/precision_macro")
-        (2,)
         """
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
@@ -407,19 +380,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no step of the grouping has that name.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct confidences, which are counted already.
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping, evaluate
-        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.3, 0.6, 0.1], [0.2, 0.4, 0.4]]
-        >>> halves = Grouping({"low": [0, 1], "high": [2]}, name="halves")
-        >>> evaluation = evaluate([0, 1, 2, 0, 2], y_prob=p, grouping=halves)
-        >>> evaluation.risk_coverage.total_risk, evaluation.risk_coverage_of("halves").total_risk
-        (0.4, 0.2)
         """
         return _decisions.risk_coverage(self, step)
 
@@ -445,10 +405,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If there are no probabilities of 3 to 30 classes, or no class has that label.
-
-        Notes
-        -----
-        Cost: O(U log U) for U distinct scores, at most 2,048.
 
         Examples
         --------
@@ -486,15 +442,6 @@ class Evaluation(BaseEvaluation):
         -----
         The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`; Holm
         (1979) adjusts the p-values.
-
-        Cost: O(K U) for K classes of U distinct scores, at most 2,048.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
-        >>> evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration().to_frame()["mean_score"].round(3).tolist()
-        [0.333, 0.383, 0.283]
         """
         curves = self._class_curves("calibration of classes")
         judged = self if self.has_section("class") else self.with_sections(["class"])
@@ -550,11 +497,6 @@ class Evaluation(BaseEvaluation):
         group need its scores: they are taken from the rows where these are at hand, stay without them where the group
         consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
 
-        Notes
-        -----
-        Cost: O(K²) without rows. With rows the scores of the positive group are counted anew: 10⁶ rows of 11
-        probabilities take about 0.3 s.
-
         Examples
         --------
         >>> from cmtrack import Grouping, evaluate
@@ -576,10 +518,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If a cost is of a class or group that does not exist, or the evaluation is of spans.
-
-        Notes
-        -----
-        Cost: O(K²); with rows of probabilities their expected costs are computed: 10⁶ rows of 11 take about 0.1 s.
 
         Examples
         --------
@@ -641,11 +579,6 @@ class Evaluation(BaseEvaluation):
             If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
             no threshold keeps the bound; the text gives the best that is reachable.
 
-        Notes
-        -----
-        Cost: O(U) for U distinct scores, fifty times over by cross-fitting; 10⁶ rows take about 0.02 s. Where rows
-        belong together or have weights that are fractions, these are split: O(n).
-
         Examples
         --------
         >>> from cmtrack import evaluate
@@ -670,10 +603,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no costs are given.
-
-        Notes
-        -----
-        Cost: O(K²).
 
         Examples
         --------
@@ -708,17 +637,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no costs are given, or the shares are none.
-
-        Notes
-        -----
-        Cost: O(K²).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> priced = evaluate(["no", "yes"] * 50, ["no", "yes", "yes", "no"] * 25, costs={("yes", "no"): 100})
-        >>> round(priced.metrics["cost/mean"], 2), round(priced.cost_at({"no": 0.99, "yes": 0.01}).value, 3)
-        (25.25, 0.995)
         """
         priced = self._views.costs
         if priced is None:
@@ -750,8 +668,6 @@ class Evaluation(BaseEvaluation):
         -----
         Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
 
-        Cost: O(U + T²) for U distinct scores and T thresholds; 10⁶ rows take about 0.05 s.
-
         Examples
         --------
         >>> from cmtrack import evaluate
@@ -777,10 +693,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If the share is outside, there are no probabilities, or no step has that name.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct confidences.
 
         Examples
         --------
@@ -860,18 +772,7 @@ class Evaluation(BaseEvaluation):
         return search(self, metric, depth, min_rows, columns, n_permutations, seed)
 
     def has_section(self, name: str) -> bool:
-        """True for a section of metrics that is computed where it applies.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1], [0, 1, 0], sections=["binary"]).has_section("class")
-        False
-        """
+        """True for a section of metrics that is computed where it applies."""
         return self.sections is None or name in self.sections
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
@@ -886,18 +787,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If a section does not exist.
-
-        Notes
-        -----
-        Cost: O(1), or where rows have ``groups`` the errors of the new sections; metrics are computed when they are
-        asked for.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 1, 1], [0, 1, 0], sections=["binary"])
-        >>> "multiclass/accuracy" in evaluation.metrics, "multiclass/accuracy" in evaluation.with_sections(None).metrics
-        (False, True)
         """
         chosen = check_sections(sections)
         if chosen == self.sections:
@@ -937,17 +826,6 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If these are other classes.
-
-        Notes
-        -----
-        Cost: that of the class probabilities' moments, O(K³) for K classes; of rows only when they are read.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["a", "b", "c", "c"], ["a", "c", "c", "b"])
-        >>> evaluation.with_label_order(["c", "a", "b"]).confusion_matrix.counts.tolist()
-        [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
         """
         order, old = tuple(labels), self.labels
         if order == old:
@@ -973,19 +851,7 @@ class Evaluation(BaseEvaluation):
         return replace(other, kept_numbers=(kept | (self.kept_numbers or {})) or None)
 
     def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with errors that account for the clusters of its rows; unchanged where there are none.
-
-        Notes
-        -----
-        Cost: O(n) for each metric; all of 10⁶ rows of 11 classes take about 8 s.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> clustered = evaluate([0, 1] * 20, [0, 0, 1, 1] * 10, groups=[k // 4 for k in range(40)])
-        >>> clustered.n_clusters, clustered.with_cluster_errors().n_clusters
-        (10, 10)
-        """
+        """The same evaluation with errors that account for the clusters of its rows; unchanged where there are none."""
         if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
             return self
         weights, clusters = self.rows.weights, self.rows.clusters
@@ -1020,11 +886,6 @@ class Evaluation(BaseEvaluation):
         ValueError
             If the method is another one, or there are sampling weights (a table of them is not multinomial).
 
-        Notes
-        -----
-        Cost: "influence" none beyond the metrics; "bootstrap" all metrics of counts ``n_resamples`` times: 11 classes
-        take about 1.5 s for 1,000.
-
         Examples
         --------
         >>> from cmtrack import evaluate
@@ -1049,11 +910,6 @@ class Evaluation(BaseEvaluation):
         extra_metrics : sequence of Metric
             As in :func:`cmtrack.evaluate`; one of the name of a metric that is there takes its place.
 
-        Notes
-        -----
-        Cost: O(1), or where rows have ``groups`` the errors of all metrics; metrics are computed when they are asked
-        for.
-
         Examples
         --------
         >>> from cmtrack import Metric, evaluate
@@ -1070,21 +926,7 @@ class Evaluation(BaseEvaluation):
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
-        """True for a metric of the user's own whose function is not known here.
-
-        Notes
-        -----
-        Cost: O(1) for each metric of one's own.
-
-        Examples
-        --------
-        >>> from cmtrack import Evaluation, Metric, evaluate
-        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
-        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[gain]).save("results")
-        >>> loaded = Evaluation.load("results")
-        >>> loaded.metrics["custom/gain"], loaded.without_function("custom/gain")
-        (4.0, True)
-        """
+        """True for a metric of the user's own whose function is not known here."""
         return any(known.name == metric and known.value is None for known in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
@@ -1128,20 +970,7 @@ class Evaluation(BaseEvaluation):
         )
 
     def extra_data(self) -> list[dict[str, Any]]:
-        """The metrics of one's own as plain data: their words and numbers, without their functions.
-
-        Notes
-        -----
-        Cost: O(1) for each metric of one's own, after the metrics.
-
-        Examples
-        --------
-        >>> from cmtrack import Metric, evaluate
-        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
-        >>> plain = evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[gain]).extra_data()
-        >>> [metric["name"] for metric in plain]
-        ['custom/gain']
-        """
+        """The metrics of one's own as plain data: their words and numbers, without their functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def to_json(self) -> str:
@@ -1187,17 +1016,6 @@ class Evaluation(BaseEvaluation):
             As in :meth:`BaseEvaluation.load`, which also says what is refused.
         extra_metrics : sequence of Metric, optional
             The functions of metrics of one's own, which the file does not hold.
-
-        Notes
-        -----
-        Cost: as :meth:`BaseEvaluation.load`.
-
-        Examples
-        --------
-        >>> from cmtrack import Evaluation, evaluate
-        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).save("results")
-        >>> Evaluation.load("results")
-        Evaluation(4 samples, 2 classes, positive 1: accuracy 0.75, MCC 0.5774)
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 
@@ -1211,20 +1029,6 @@ class Evaluation(BaseEvaluation):
         DataFrame
             label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
             the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
-
-        Notes
-        -----
-        Cost: O(K) for K classes, after the metrics.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> table = evaluate([0, 1, 1, 0, 2], [0, 1, 0, 0, 2]).class_table()
-        >>> table[["label", "support", "recall", "recall_low"]].round(3)
-           label  support  recall  recall_low
-        0      0      2.0     1.0       0.342
-        1      1      2.0     0.5       0.095
-        2      2      1.0     1.0       0.207
         """
         import pandas as pd
 

@@ -61,11 +61,6 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     Crossings are found by a tuple of names, or by their joined name such as ``"region × age_band"``.
 
-    Notes
-    -----
-    Cost: O(K²) for each segment, its counts and the moments of its probabilities; tables are made when they are asked
-    for.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -108,18 +103,6 @@ class Segments(Mapping[str, "SegmentTable"]):
             If there is no such column, segment or metric.
         ValueError
             If the name has other parts, or the metric needs rows that are not here.
-
-        Notes
-        -----
-        Cost: O(S) for S segments, after the metric of each.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north", "north", "south", "south"]
-        >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region})
-        >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
-        {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy': 0.5}
         """
         parts = segment_parts(name)
         if parts is None:
@@ -158,10 +141,6 @@ class SegmentTable:
         Of all rows.
     name : str
         Of the column.
-
-    Notes
-    -----
-    Cost: ``table[value]`` collects the rows of one segment, where they are at hand: O(n).
 
     Examples
     --------
@@ -238,22 +217,6 @@ class SegmentTable:
             If the evaluation has no such metric.
         ValueError
             If a metric needs rows that are not here.
-
-        Notes
-        -----
-        Cost: O(S) for S segments and each metric of counts; a metric that needs rows takes a pass over them for each
-        segment. Three metrics of 100 segments take about 0.1 s.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> frame = evaluation.segments["region"].to_frame("multiclass/accuracy")
-        >>> frame[["segment", "rows", "value", "rest", "difference"]]
-          segment  rows  value  rest  difference
-        0   south    40    0.5   1.0        -0.5
-        1   north    60    1.0   0.5         0.5
         """
         import pandas as pd
 
@@ -290,18 +253,6 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
-
-        Notes
-        -----
-        Cost: O(S²) for S segments, after the metric of each.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> evaluation.segments["region"].disparity("multiclass/accuracy").gap
-        0.5
         """
         return disparity(self.estimates(metric), self.evaluation.confidence_level)
 
@@ -312,36 +263,11 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
-
-        Notes
-        -----
-        Cost: O(S) for S segments and a metric of counts; else a pass over the rows of each segment.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> evaluation.segments["region"].estimates("multiclass/accuracy").values.tolist()
-        [1.0, 0.5]
         """
         return self._estimates(metric)
 
     def order_of(self, metric: str) -> str:
-        """The order of :meth:`to_frame` for people.
-
-        Notes
-        -----
-        Cost: O(S) for S segments, after the metric of each.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> evaluation.segments["region"].order_of("multiclass/accuracy")
-        'the worst first'
-        """
+        """The order of :meth:`to_frame` for people."""
         between = shrunken(self.estimates(metric)).between
         if math.isnan(between):  # of values without errors
             return "the largest first"
@@ -354,40 +280,13 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
-
-        Notes
-        -----
-        Cost: O(S) for the S segments of all columns, after the metric of each.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> low, high = evaluation.segments["region"].intervals("multiclass/accuracy")
-        >>> low.round(2).tolist(), high.round(2).tolist()
-        ([0.92, 0.33], [1.0, 0.67])
         """
         inside, tables = self.estimates(metric), self.evaluation.segments.values()
         together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
         return self.own_intervals(metric, simultaneous_level(max(together, 1), self.evaluation.confidence_level))
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Intervals at a level that holds for each segment alone.
-
-        Notes
-        -----
-        Cost: O(S) for S segments, after the metric of each.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north"] * 60 + ["south"] * 40
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
-        >>> low, high = evaluation.segments["region"].own_intervals("multiclass/accuracy", 0.95)
-        >>> low.round(2).tolist(), high.round(2).tolist()
-        ([0.94, 0.35], [1.0, 0.65])
-        """
+        """Intervals at a level that holds for each segment alone."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -405,18 +304,6 @@ class SegmentTable:
         """The evaluations of all segments from their rows, with a metric alone.
 
         The rows must be at hand: see :attr:`codes`.
-
-        Notes
-        -----
-        Cost: O(S n) for S segments and n rows: 100 segments of 10⁶ rows take about 0.5 s.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> region = ["north", "north", "south", "south"]
-        >>> table = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region}).segments["region"]
-        >>> [list(part.metrics.values()) for part in table.by_rows("multiclass/accuracy")]
-        [[1.0], [0.5]]
         """
         return [self._of_rows(place, (metric,)) for place in range(len(self))]
 

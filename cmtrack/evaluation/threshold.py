@@ -70,10 +70,6 @@ class Judged:
     apparent : float
         On the rows that chose it: too favourable.
 
-    Notes
-    -----
-    Cost: five values.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -96,19 +92,7 @@ class Judged:
         return f"{self.value:.3g}{ends}"
 
     def to_dict(self) -> dict[str, float]:
-        """Plain data.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> sorted(evaluation.threshold({(1, 0): 10, (0, 1): 1}).objective.to_dict())
-        ['apparent', 'high', 'low', 'value']
-        """
+        """Plain data."""
         return {name: getattr(self, name) for name in ("value", "low", "high", "apparent")}
 
 
@@ -138,10 +122,6 @@ class Threshold:
         All candidates of the rows that chose; the last is infinity.
     counts : BinaryCounts of ndarrays of shape (T,)
         The six counts of these rows at each of them.
-
-    Notes
-    -----
-    Cost: O(T) memory for T distinct scores.
 
     Examples
     --------
@@ -211,22 +191,6 @@ class Threshold:
         DataFrame
             threshold, the six counts and the metrics of ``binary/`` that they give, and cost where there are costs.
             These are apparent numbers: a row picked from them is too favourable.
-
-        Notes
-        -----
-        Cost: O(T) for T distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> evaluation.threshold({(1, 0): 10, (0, 1): 1}).to_frame()[["threshold", "tp", "fp", "cost"]]
-           threshold    tp    fp  cost
-        0        inf   0.0   0.0  5.00
-        1        0.9  20.0   0.0  2.50
-        2        0.6  20.0  20.0  2.75
-        3        0.4  40.0  20.0  0.25
-        4        0.1  40.0  40.0  0.50
         """
         import pandas as pd
 
@@ -237,20 +201,7 @@ class Threshold:
         return pd.DataFrame(columns).iloc[::-1].reset_index(drop=True)
 
     def sentence(self) -> str:
-        """The threshold and what it is worth, for people.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> evaluation.threshold({("yes", "no"): 10}).sentence()
-        '0.4 is the threshold of least cost for “yes”: a decision costs 0.25 [0.164, 0.491] on rows that did not choose
-        it. The rows that chose it show 0.25.'
-        """
+        """The threshold and what it is worth, for people."""
         name, what = quoted(self.positive), self.objective
         parts = [what] if self.bounded is None else [what, self.bounded]
         if what.name == COST:
@@ -276,20 +227,7 @@ class Threshold:
         return f"{of}: {' and '.join(shown)} {judges}. {chose} {seemed}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> plain = evaluation.threshold({("yes", "no"): 10}).to_dict()
-        >>> plain["threshold"], plain["positive"], plain["judged_by"]
-        (0.4, 'yes', 'cross-fitting')
-        """
+        """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth."""
         parts = {part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None}
         return {
             "threshold": self.value if math.isfinite(self.value) else "infinity",
@@ -305,18 +243,7 @@ class Threshold:
         }
 
     def figure(self) -> Figure:
-        """Cost, where there are costs, and metrics against the threshold.
-
-        Notes
-        -----
-        Cost: about 0.1 s.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> evaluation.threshold({("yes", "no"): 10}).figure().savefig("threshold.png")
-        """
+        """Cost, where there are costs, and metrics against the threshold."""
         from cmtrack import plots
 
         return plots.threshold_figure(self)
