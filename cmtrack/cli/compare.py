@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cmtrack.cli.flags import asking, of_compare
 from cmtrack.cli.frame import (
     BadInput,
     Function,
@@ -31,131 +32,10 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
 
 Parsed = TypeVar("Parsed")
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-experiment_option = click.option(
-    "--experiment", "experiments", multiple=True, metavar="NAME", help="Take the runs of this experiment; repeatable."
-)
-filter_option = click.option(
-    "--filter",
-    "filter_string",
-    default="",
-    metavar="TEXT",
-    help="Take only the runs that match this filter of MLflow, such as \"params.model = 'forest'\".",
-)
-require_option = click.option(
-    "--require",
-    multiple=True,
-    metavar="GATE",
-    help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
-    "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
-    "'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is not ranked; repeatable.",
-)
-rank_by_option = click.option(
-    "--rank-by",
-    multiple=True,
-    metavar="METRIC[=WEIGHT]",
-    help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
-    "weighted sum in units of their standard errors.",
-)
-grouping_option = click.option(
-    "--grouping", "grouping_file", type=FILE, help="Judge every run under the grouping of this YAML or JSON file."
-)
-positive_option = click.option("--positive", metavar="GROUP", help="Take this as the positive group of the grouping.")
-costs_option = click.option(
-    "--costs", "costs_file", type=FILE, help="Price every run by the costs of this YAML or JSON file (cost/mean)."
-)
-confidence_option = click.option(
-    "--confidence-level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Use this confidence level for the intervals and the ties.",
-)
-prefix_option = click.option("--prefix", default="", help="Read the evaluations that were logged under this prefix.")
-rule_option = click.option(
-    "--rule",
-    "rule_file",
-    type=FILE,
-    help="Decide by this YAML file (rank_by, require, margin and more), written before the results are seen; its "
-    "digest is printed.",
-)
-metrics_option = click.option(
-    "--metrics",
-    "extra_metrics",
-    multiple=True,
-    metavar="FILE.py:NAME",
-    help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or dict of them. The file is "
-    "executed, with all that you may do; repeatable.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.argument("runs", nargs=-1, metavar="[RUN]..."),
-    experiment_option,
-    filter_option,
-    rank_by_option,
-    require_option,
-    click.option(
-        "--tie-breaker",
-        "tie_breakers",
-        multiple=True,
-        metavar="RULE",
-        help="Choose among runs that may be the best, within the margin, by this: a metric, 'params.depth', "
-        "'metrics.seconds asc' or 'tags.size desc'; repeatable.",
-    ),
-    click.option(
-        "--margin",
-        type=click.FloatRange(min=0),
-        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
-        "worse than the best by more. By default it chooses among runs within one standard error of the leader.",
-    ),
-    grouping_option,
-    positive_option,
-    costs_option,
-    click.option(
-        "--segment",
-        "segments",
-        multiple=True,
-        metavar="COLUMN",
-        help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
-    ),
-    click.option("--against", metavar="RUN", help="Take differences from this run or model URI."),
-    click.option(
-        "--block",
-        metavar="NAME",
-        help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
-    ),
-    click.option(
-        "--model", metavar="NAME", help="Tell the models of repeated runs apart by this, such as 'params.model'."
-    ),
-    click.option(
-        "--block-kind",
-        type=click.Choice(["auto", "folds", "seeds", "datasets"]),
-        default="auto",
-        show_default=True,
-        help="Treat the repeated runs as this kind.",
-    ),
-    rule_option,
-    metrics_option,
-    prefix_option,
-    click.option(
-        "--limit",
-        type=click.IntRange(min=1),
-        default=50,
-        show_default=True,
-        help="Read and test at most this many runs of one data set, the best by their logged values.",
-    ),
-    confidence_option,
-    click.option(
-        "--tracking-uri",
-        "tracking_uris",
-        multiple=True,
-        metavar="URI",
-        help="Ask this tracking store, by default MLflow's own choice; repeatable.",
-    ),
-    click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."),
-    json_option,
+_csv_option = click.option(
+    "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."
 )
 
 
@@ -164,20 +44,19 @@ def one_run(function: Function) -> Function:
 
     @plain_errors
     @functools.wraps(function)
-    def wrapped(run: str | None, latest: bool, experiments: Sequence[str], filter_string: str, **options: Any) -> Any:
+    def wrapped(
+        run: str | None, latest: bool, experiment_names: Sequence[str] | None, filter_string: str, **options: Any
+    ) -> Any:
         if latest == (run is not None):
             raise click.UsageError("name a RUN, or take the newest with --latest")
-        if not latest and (experiments or filter_string):
+        if not latest and (experiment_names or filter_string):
             raise click.UsageError("--experiment and --filter go with --latest")
-        return function(run=_newest(experiments, filter_string, **options) if run is None else run, **options)
+        return function(
+            run=_newest(experiment_names or (), filter_string, **options) if run is None else run, **options
+        )
 
     latest = "Take the finished run with an evaluation that started last; --experiment and --filter choose among them."
-    for option in (
-        filter_option,
-        experiment_option,
-        click.option("--latest", is_flag=True, help=latest),
-        click.argument("run", required=False),
-    ):
+    for option in (click.option("--latest", is_flag=True, help=latest), click.argument("run", required=False)):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[return-value]
 
@@ -198,36 +77,29 @@ def _newest(experiments: Sequence[str], filter_string: str, prefix: str, trackin
     return run.run_id
 
 
-def comparison_options(function: Function) -> Function:
-    """Give a command the options of a comparison."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+def comparison_command(name: str) -> Callable[[Function], click.Command]:
+    """A command with the options of a comparison."""
+
+    def made(function: Function) -> click.Command:
+        for option in (json_option, _csv_option, click.argument("runs", nargs=-1, metavar="[RUN]...")):
+            function = option(function)
+        return click.command(name, cls=asking(of_compare))(function)
+
+    return made
 
 
-def compared(
-    step: Step,
-    *,
-    runs: Sequence[str],
-    experiments: Sequence[str] = (),
-    rank_by: Sequence[str] = (),
-    grouping_file: Path | None = None,
-    positive: str | None = None,
-    costs_file: Path | None = None,
-    segments: Sequence[str] = (),
-    tracking_uris: Sequence[str] = (),
-    rule: Rule | None = None,
-    rule_file: Path | None = None,
-    extra_metrics: Sequence[str] = (),
-    **same: Any,
-) -> Comparison:
+def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any) -> Comparison:
     """The comparison that the options ask for; what they hold is checked before a store is asked.
 
-    ``same`` are options that :class:`~cmtrack.comparison.CompareOptions` has by the same names.
+    ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has them: files by their
+    paths, metrics by their places.
     """
-    if runs and same.get("filter_string") and not experiments:
+    experiments, stores = options.get("experiment_names") or (), options.get("tracking_uri") or ()
+    if runs and options.get("filter_string") and not experiments:
         raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
-    if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
+    if options.get("block") is None and (
+        options.get("model") is not None or options.get("block_kind", "auto") != "auto"
+    ):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
     from cmtrack.cli.reading import read_costs_file, read_metrics, read_rule_file
@@ -237,31 +109,28 @@ def compared(
     from cmtrack.tracking.comparing import compare_by
     from cmtrack.tracking.store import quiet, tracking_store
 
-    grouping, group = read_grouping(grouping_file, positive)
-    costs = None if costs_file is None else read_costs_file(costs_file)
-    rule = read_rule_file(rule_file) if rule_file is not None else rule
+    grouping, positive = read_grouping(options.get("grouping"), options.get("positive"))
+    costs = None if options.get("costs") is None else read_costs_file(options["costs"])
+    rule = read_rule_file(rule) if isinstance(rule, Path) else rule
     if rule is None:
-        check_gates(same.get("require", ()), same.get("against"))
-    for text in same.get("tie_breakers", ()):
+        check_gates(options.get("require", ()), options.get("against"))
+    for text in options.get("tie_breakers", ()):
         parsed(lambda given: TieBreaker.parse(given, OPEN), text)
-    criterion = read_rank_by(rank_by)
-    check_prefix(same.get("prefix", ""))
-    with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
-        given = {
-            "experiment_names": list(experiments) or None,
-            "rank_by": criterion,
-            "grouping": grouping,
-            "positive": group,
-            "costs": costs,
-            "segments": list(segments) or None,
-            "tracking_uri": list(tracking_uris) or None,
-            "rule": rule,
-            "extra_metrics": read_metrics(extra_metrics),
-        }
-        options = parsed(lambda more: CompareOptions(**given, **more), same)
+    places = options.get("extra_metrics", ())
+    read = {
+        "rank_by": read_rank_by(options.get("rank_by") or ()),
+        "grouping": grouping,
+        "positive": positive,
+        "costs": costs,
+        "rule": rule,
+        "extra_metrics": read_metrics(places),
+    }
+    check_prefix(options.get("prefix", ""))
+    with quiet(), tracking_store(stores[0] if len(stores) == 1 else None):
+        asked = parsed(lambda given: CompareOptions(**given), options | read)
         try:
-            comparison = compare_by(options, list(runs) or None, step)
-            return replace(comparison, how=comparison.how | {"extra_metrics": list(extra_metrics)})
+            comparison = compare_by(asked, list(runs) or None, step)
+            return replace(comparison, how=comparison.how | {"extra_metrics": list(places)})
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:
@@ -363,8 +232,7 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
         raise WorkFailed(f"{path} cannot be written: {error.strerror or first_line(error)}") from None
 
 
-@click.command("compare")
-@comparison_options
+@comparison_command("compare")
 @plain_errors
 def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> None:
     """Rank evaluated runs, and say which differences are real.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cmtrack import untrusted
+from cmtrack.cli.flags import FILE, asking, of_evaluate
 from cmtrack.cli.frame import (
     BadInput,
     Step,
@@ -26,59 +26,12 @@ from cmtrack.cli.frame import (
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.grouping import Grouping
-    from cmtrack.options import Entry
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dataset", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class _WithOptions(click.Command):
-    """A command with the options that every way to evaluate has; they are read when the command is called."""
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own parameters, and a flag for each option that has one."""
-        return [*super().get_params(ctx), *_shared_options()]
-
-
-@cache
-def _shared_options() -> tuple[click.Option, ...]:
-    from cmtrack.evaluation.spec import Spec
-
-    return tuple(
-        click.Option(
-            [about.flag, name],
-            multiple=about.several,
-            default=None if about.several else _shown(about, about.default),
-            show_default=not about.several,
-            type=click.Choice(list(about.choices)) if about.choices else about.of_flag,
-            metavar="NAME" if about.several else "FILE" if name == "costs" else None,
-            help=about.help,
-            callback=partial(_checked, about),
-        )
-        for name, about in Spec.options().items()
-        if about.flag
-    )
-
-
-def _shown(about: Entry, value: Any) -> Any:
-    """A value as the command line writes it."""
-    return next((text for text, meant in (about.choices or {}).items() if meant == value), value)
-
-
-def _checked(about: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """A value as the evaluation takes it."""
-    if value in (None, (), ""):
-        value = about.default
-    elif about.choices:
-        value = about.choices[value]
-    try:
-        return about.check(value)
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error), ctx, param) from None
-
-
-@click.command("evaluate", cls=_WithOptions)
+@click.command("evaluate", cls=asking(of_evaluate))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
 @click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
@@ -94,7 +47,7 @@ def _checked(about: Entry, ctx: click.Context, param: click.Parameter, value: An
 )
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
-@click.option("--grouping", "grouping_file", type=_FILE, help="YAML or JSON file that groups the classes.")
+@click.option("--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes.")
 @click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
 @click.option("--groups", metavar="COLUMN", help="Column that names rows that belong together, such as persons.")
 @click.option(
@@ -111,7 +64,7 @@ def _checked(about: Entry, ctx: click.Context, param: click.Parameter, value: An
 @click.option(
     "--calibration",
     "calibration_file",
-    type=_FILE,
+    type=FILE,
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
 )
 @click.option(
@@ -318,19 +271,19 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
     from cmtrack.report.views import report_html
-    from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
+    from cmtrack.tracking.names import PREDICTIONSFILE, REPORTFILE
     from cmtrack.tracking.settings import with_kept_rows
 
     step("drawing figures", 0, 1)
     kept = with_kept_rows(evaluation)[0]
     written = [evaluation.save(folder, rows=False) if kept is None else kept.save(folder, rows=True)]
-    written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
+    written += [path for path in [folder / PREDICTIONSFILE] if path.exists()]
     pictures = draw_pictures(evaluation, step=step)
     for picture in pictures.values():
         written.append(folder / picture.file)
         written[-1].write_bytes(picture.content)
     report = report_html(evaluation, pictures, subtitle=file.name)
-    return [*written, write_text(folder / REPORT_FILE, report)]
+    return [*written, write_text(folder / REPORTFILE, report)]
 
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:

@@ -12,18 +12,10 @@ import click
 from cmtrack.cli.compare import (
     check_gates,
     compared,
-    confidence_option,
-    costs_option,
-    grouping_option,
     json_option,
-    metrics_option,
     one_run,
-    positive_option,
-    prefix_option,
-    rank_by_option,
-    require_option,
-    rule_option,
 )
+from cmtrack.cli.flags import asking, of_compare
 from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
@@ -62,19 +54,15 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-@click.command("gate")
+@click.command(
+    "gate",
+    cls=asking(
+        of_compare, "experiment_names", "filter_string", "against", "require", "rule", "rank_by", "grouping",
+        "positive", "costs", "extra_metrics", "prefix", "confidence_level",
+    ),
+)  # fmt: skip
 @_no_verdict
 @one_run
-@click.option("--against", metavar="RUN", help="Compare with this run, or model URI such as models:/name@champion.")
-@require_option
-@rule_option
-@rank_by_option
-@grouping_option
-@positive_option
-@costs_option
-@metrics_option
-@prefix_option
-@confidence_option
 @click.option("--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice.")
 @click.option(
     "--summary",
@@ -88,8 +76,8 @@ def gate_command(
     run: str,
     against: str | None,
     require: tuple[str, ...],
-    rank_by: tuple[str, ...],
-    rule_file: Path | None,
+    rank_by: tuple[str, ...] | None,
+    rule: Path | None,
     tracking_uri: str | None,
     summary_file: Path | None,
     as_json: bool,
@@ -108,9 +96,9 @@ def gate_command(
       2  it could not be judged: wrong usage, no such run, no server, a damaged evaluation,
          a baseline that was judged on other data, or a gate that the rows cannot decide
     """
-    rule = None if rule_file is None else _read_rule(rule_file, require, rank_by, against)
-    if rule is not None:
-        require, against = rule.require, against or rule.values.get("against")
+    fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
+    if fixed is not None:
+        require, against = fixed.require, against or fixed.values.get("against")
     if not require and against is None:
         raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
     if require and rank_by:
@@ -124,9 +112,9 @@ def gate_command(
             step,
             runs=(run,) if against is None else (run, against),  # the default metric is one that either of them has
             against=against,
-            rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
-            rule=None if rule is None else rule.without_gates(ALWAYS_DEFINED if require else None),
-            tracking_uris=() if tracking_uri is None else (tracking_uri,),
+            rank_by=(ALWAYS_DEFINED,) if require and fixed is None else rank_by,
+            rule=None if fixed is None else fixed.without_gates(ALWAYS_DEFINED if require else None),
+            tracking_uri=None if tracking_uri is None else (tracking_uri,),
             **options,
         )
         verdict = verdict_of(comparison, require)
@@ -134,12 +122,12 @@ def gate_command(
         raise NotJudged(verdict.why)
     review = _review_of(verdict.run)
     if summary_file is not None:
-        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review)))
+        _append(summary_file, for_page(_markdown(verdict, verdict.run, fixed, review)))
     if as_json:
-        named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
+        named = {} if fixed is None else {"rule": {"file": fixed.name, "sha256": fixed.sha256}}
         echo_json(verdict.to_dict() | named)
     else:
-        _print(terminal(), verdict, verdict.run, rule, review)
+        _print(terminal(), verdict, verdict.run, fixed, review)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
@@ -155,7 +143,7 @@ def _review_of(ranked: RankedRun) -> tuple[Run, str] | None:
     return None if review is None else (review, address(review))
 
 
-def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...], against: str | None) -> Rule:
+def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None) -> Rule:
     """The rule of a file, for one run and its baseline; it is the whole rule."""
     from cmtrack.cli.reading import read_rule_file
 

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import (
-    FILE,
     check_prefix,
-    experiment_option,
-    filter_option,
     json_option,
     parsed,
-    positive_option,
     read_grouping,
 )
+from cmtrack.cli.flags import FILE, asking, of_compare
 from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
@@ -31,12 +28,9 @@ _OTHER_QUESTION = "The two numbers answer different questions about the same pre
 _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 
 
-@click.command("regroup")
+@click.command("regroup", cls=asking(of_compare, "experiment_names", "filter_string", "positive"))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@experiment_option
-@filter_option
 @click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
-@positive_option
 @click.option("--prefix", help="Prefix of new metrics and files; by default the last step's name and an underscore.")
 @click.option("--source-prefix", default="", help="Prefix that the evaluations to start from were logged under.")
 @click.option("--figures/--no-figures", default=None, help="Draw the figures, too; by default for up to 100 runs.")
@@ -47,7 +41,7 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 @plain_errors
 def regroup_command(
     runs: tuple[str, ...],
-    experiments: tuple[str, ...],
+    experiment_names: tuple[str, ...] | None,
     filter_string: str,
     grouping_file: Path,
     positive: str | None,
@@ -67,6 +61,7 @@ def regroup_command(
 
     Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or bad input.
     """
+    experiments = experiment_names or ()
     if not runs and not experiments:
         raise click.UsageError("name runs, or an experiment with --experiment")
     if filter_string and not experiments:

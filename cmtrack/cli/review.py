@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import compared, comparison_options, write_csv
+from cmtrack.cli.compare import compared, comparison_command, write_csv
 from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _ENDINGS = (".html", ".md", ".json")
 
 
-@click.command("review")
-@comparison_options
+@comparison_command("review")
 @click.option(
     "--output",
     "outputs",
@@ -95,7 +94,7 @@ def review_command(
         logged: LoggedReview | None = None
         if log:
             step("logging to MLflow", 0, 0)
-            logged = _log(comparison, options["tracking_uris"], experiment_for_review, alias, registered_model)
+            logged = _log(comparison, options["tracking_uri"] or (), experiment_for_review, alias, registered_model)
         data = comparison.to_dict() if as_json else {}
     if as_json:
         echo_json({"output": written, "logged": None if logged is None else vars(logged)} | data)
@@ -113,14 +112,14 @@ def _write(write: Callable[[Path], Path], path: Path) -> Path:
 
 def _log(
     comparison: Comparison,
-    tracking_uris: tuple[str, ...],
+    stores: tuple[str, ...],
     experiment: str | None,
     alias: str | None,
     registered_model: str | None,
 ) -> LoggedReview:
     from cmtrack.tracking.store import quiet, tracking_store
 
-    with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
+    with quiet(), tracking_store(stores[0] if len(stores) == 1 else None):
         logged = comparison.log(experiment_name=experiment, alias=alias, registered_model=registered_model)
     for problem in logged.problems:
         warn(problem)

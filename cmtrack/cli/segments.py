@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import FILE, json_option, metrics_option
+from cmtrack.cli.compare import json_option
+from cmtrack.cli.flags import FILE, asking, of_compare
 from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _SHOWN = 20
 _NAME = 12
 
 
-@click.command("segments")
+@click.command("segments", cls=asking(of_compare, "extra_metrics"))
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B]")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column that divides the rows; repeatable. By default all.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
@@ -46,7 +47,6 @@ _NAME = 12
     "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
 )
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
-@metrics_option
 @click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option

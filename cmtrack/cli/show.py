@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import one_run
+from cmtrack.cli.flags import asking, of_compare
 from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking sto
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
-@click.command("show")
+@click.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @_prefix
 @_tracking_uri
@@ -48,7 +49,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
     summary.print_evaluation(terminal(), evaluation)
 
 
-@click.command("price")
+@click.command("price", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @click.option(
     "--costs",
@@ -94,7 +95,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     _print_costs(priced, by_class)
 
 
-@click.command("threshold")
+@click.command("threshold", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @click.option(
     "--costs",

@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from cmtrack.cli.compare import compared, comparison_options, write_csv
+from cmtrack.cli.compare import compared, comparison_command, write_csv
 from cmtrack.cli.frame import echo, echo_json, plain_errors, warn, working
 
 
-@click.command("view")
-@comparison_options
+@comparison_command("view")
 @click.option("--name", metavar="TEXT", help="Name of the view. By default it says the criterion.")
 @plain_errors
 def view_command(name: str | None, csv_file: Path | None, as_json: bool, **options: Any) -> None:
@@ -28,7 +27,7 @@ def view_command(name: str | None, csv_file: Path | None, as_json: bool, **optio
         comparison = compared(step, **options)
         write_csv(comparison, csv_file)
         step("writing the view", 0, 0)
-        uris = options["tracking_uris"]
+        uris = options["tracking_uri"] or ()
         with quiet(), tracking_store(uris[0] if len(uris) == 1 else None):
             view = comparison.view(name)
     if as_json:

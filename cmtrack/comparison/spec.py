@@ -345,6 +345,11 @@ class CompareSpec(Question):
         "Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that "
         "the runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.",
         (),
+        flag="--metrics",
+        help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or dict of them. The "
+        "file is executed, with all that you may do; repeatable.",
+        metavar="FILE.py:NAME",
+        several=True,
     )
     rule: Any = entry(
         "path, optional",

@@ -203,6 +203,7 @@ class Spec(Question):
         flag="--section",
         help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
         several=True,
+        metavar="NAME",
         write=_listed,
         read=_sections_in,
     )
@@ -221,6 +222,7 @@ class Spec(Question):
         check=_costs,
         flag="--costs",
         help="YAML or JSON file with what decisions cost, of classes or groups.",
+        metavar="FILE",
         write=_costs_out,
         read=_costs_in,
     )

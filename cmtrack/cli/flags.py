@@ -1,0 +1,83 @@
+"""Flags of the command line that are made from the entries of a question, when a command is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from cmtrack.options import Entry, Question
+
+_OF_OUTPUT = ("outputs", "bundle_file", "bundle_rows", "summary_file", "csv_file", "as_json", "help")
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
+    """A kind of command with the flags of a question.
+
+    Parameters
+    ----------
+    question : callable
+        Gives the question; it is called when the flags are wanted, so that other commands need not load it.
+    names : str
+        Of its entries; by default all that have a flag.
+    """
+
+    class Asking(click.Command):
+        def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+            """The command's own parameters and the flags; what is said of the output comes last."""
+            options, own = question().options(), super().get_params(ctx)
+            flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
+            first = [one for one in own if one.name not in _OF_OUTPUT]
+            return [*first, *flags, *(one for one in own if one.name in _OF_OUTPUT)]
+
+    return Asking
+
+
+def of_evaluate() -> type[Question]:
+    """The question of an evaluation."""
+    from cmtrack.evaluation.spec import Spec
+
+    return Spec
+
+
+def of_compare() -> type[Question]:
+    """The question of a comparison."""
+    from cmtrack.comparison.spec import CompareSpec
+
+    return CompareSpec
+
+
+def _flag(name: str, one: Entry) -> click.Option:
+    shown = None if one.several or one.default == "" else _shown(one, one.default)
+    return click.Option(
+        [one.flag, name],
+        multiple=one.several,
+        default=shown,
+        show_default=shown is not None,
+        type=click.Choice(list(one.choices)) if one.choices else FILE if one.of_flag is Path else one.of_flag,
+        metavar=one.metavar,
+        help=one.help,
+        callback=partial(_checked, one),
+    )
+
+
+def _shown(one: Entry, value: Any) -> Any:
+    """A value as the command line writes it."""
+    return next((text for text, meant in (one.choices or {}).items() if meant == value), value)
+
+
+def _checked(one: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """A value as the library takes it; a file is read by the command."""
+    if value in (None, (), ""):
+        value = one.default
+    elif one.choices:
+        value = one.choices[value]
+    try:
+        return value if isinstance(value, Path) else one.check(value)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), ctx, param) from None
