@@ -94,7 +94,8 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has them: files by their
     paths, metrics by their places.
     """
-    experiments, stores = options.get("experiment_names") or (), options.get("tracking_uri") or ()
+    experiments: Sequence[str] = options.get("experiment_names") or ()
+    stores: Sequence[str] = options.get("tracking_uri") or ()
     if runs and options.get("filter_string") and not experiments:
         raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
     if options.get("block") is None and (

@@ -271,19 +271,19 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
     from cmtrack.report.views import report_html
-    from cmtrack.tracking.names import PREDICTIONSFILE, REPORTFILE
+    from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.settings import with_kept_rows
 
     step("drawing figures", 0, 1)
     kept = with_kept_rows(evaluation)[0]
     written = [evaluation.save(folder, rows=False) if kept is None else kept.save(folder, rows=True)]
-    written += [path for path in [folder / PREDICTIONSFILE] if path.exists()]
+    written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures = draw_pictures(evaluation, step=step)
     for picture in pictures.values():
         written.append(folder / picture.file)
         written[-1].write_bytes(picture.content)
     report = report_html(evaluation, pictures, subtitle=file.name)
-    return [*written, write_text(folder / REPORTFILE, report)]
+    return [*written, write_text(folder / REPORT_FILE, report)]
 
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:

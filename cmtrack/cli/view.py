@@ -27,7 +27,7 @@ def view_command(name: str | None, csv_file: Path | None, as_json: bool, **optio
         comparison = compared(step, **options)
         write_csv(comparison, csv_file)
         step("writing the view", 0, 0)
-        uris = options["tracking_uri"] or ()
+        uris: tuple[str, ...] = options["tracking_uri"] or ()
         with quiet(), tracking_store(uris[0] if len(uris) == 1 else None):
             view = comparison.view(name)
     if as_json:
