@@ -10,14 +10,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from cmtrack.comparison.criterion import RankBy
-from cmtrack.grouping import Costs, Grouping, Label, as_costs
-from cmtrack.metrics.intervals import check_level
-from cmtrack.metrics.metric import Metric
 from cmtrack.options import Entry, Question, entry, takes
-from cmtrack.statistics.segment_values import division_name, divisions_of
+
+if TYPE_CHECKING:
+    from cmtrack.comparison.criterion import RankBy
+    from cmtrack.grouping import Costs, Grouping, Label
+    from cmtrack.metrics.metric import Metric
+
+# The checks import what they need when they are called: the command line shows its help without NumPy.
 
 # -- what an option may be ---------------------------------------------------------------------------------------
 
@@ -34,13 +36,23 @@ def _limit(limit: int) -> int:
     return limit
 
 
+def _level(level: float) -> float:
+    from cmtrack.metrics.intervals import check_level
+
+    return check_level(level)
+
+
 def _costs(costs: Any) -> Costs | None:
+    from cmtrack.grouping import as_costs
+
     return None if costs is None else as_costs(costs)
 
 
 def _segments(segments: Any) -> list[str] | None:
     if segments is None:
         return None
+    from cmtrack.statistics.segment_values import division_name, divisions_of
+
     return [division_name(one) for one in divisions_of([segments] if isinstance(segments, str) else segments)]
 
 
@@ -89,11 +101,13 @@ def _divisions(value: Any) -> Any:
     return _text(value)
 
 
-def _held(read: Callable[[Mapping[str, Any]], Any]) -> Callable[[Any], Any]:
+def _held(kind: str) -> Callable[[Any], Any]:
     def inside(value: Any) -> Any:
+        from cmtrack import grouping
+
         if not isinstance(value, dict):
             raise TypeError("a mapping in this file, so that the digest holds for it")
-        return read(value)
+        return getattr(grouping, kind).from_dict(value)
 
     return inside
 
@@ -193,7 +207,7 @@ class CompareSpec(Question):
         "float, default 0.95",
         "Of all intervals; a run may be the best unless it is ruled out at this level.",
         0.95,
-        check=check_level,
+        check=_level,
         flag="--confidence-level",
         help="Use this confidence level for the intervals and the ties.",
         of_flag=float,
@@ -209,7 +223,7 @@ class CompareSpec(Question):
         help="Judge every run under the grouping of this YAML or JSON file.",
         of_flag=Path,
         form="a grouping",
-        read=_held(Grouping.from_dict),
+        read=_held("Grouping"),
     )
     positive: Label | None = entry(
         "label, optional",
@@ -229,7 +243,7 @@ class CompareSpec(Question):
         help="Price every run by the costs of this YAML or JSON file (cost/mean).",
         of_flag=Path,
         form="costs",
-        read=_held(Costs.from_dict),
+        read=_held("Costs"),
     )
     segments: str | Sequence[str | tuple[str, ...]] | None = entry(
         "str or sequence of str, optional",

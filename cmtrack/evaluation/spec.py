@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cmtrack.archive import read_level
 from cmtrack.options import Question, entry, takes
 
 if TYPE_CHECKING:
@@ -136,6 +135,12 @@ def _threshold_out(threshold: float | None) -> float | str | None:
     return threshold if threshold is None or math.isfinite(threshold) else "infinity"
 
 
+def _level_in(data: Any) -> float:
+    from cmtrack.archive import read_level
+
+    return read_level(data)
+
+
 def _threshold_in(data: Any) -> float | None:
     threshold: float | None = _threshold(math.inf if data == "infinity" else data)
     return threshold
@@ -247,7 +252,7 @@ class Spec(Question):
         flag="--confidence-level",
         help="Confidence level of the intervals.",
         of_flag=float,
-        read=read_level,
+        read=_level_in,
     )
     extra_metrics: tuple[Metric, ...] = entry(
         "sequence of Metric, optional",

@@ -30,12 +30,6 @@ MOST_READ = 200
 """The largest ``limit``."""
 MOST_LISTED = 200
 """Experiments on a page of the list."""
-_NUMBERS = {"margin": float, "confidence_level": float, "rope": float, "test_train_ratio": float} | {
-    "limit": int,
-    "seed": int,
-}
-_TEXTS = ("filter_string", "against", "block", "model", "block_kind", "prefix")
-_SEVERAL = ("runs", "rank_by", "require", "tie_breakers", "segments")
 _API = "/ajax-api/2.0/mlflow/"  # every version has it behind the static prefix
 _NOTHING = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _MAKER = (sys.executable, "-m", "cmtrack_integrations._live_review")
@@ -252,21 +246,24 @@ def asked(query: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     Refused
         If there is no such option here, or its value is none.
     """
-    names = (*_SEVERAL, *_NUMBERS, *_TEXTS)
+    from cmtrack.comparison.spec import CompareSpec
+
+    entries = {name: one for name, one in CompareSpec.entries().items() if one.in_query}
+    names, several = ("runs", *entries), {"runs", *(name for name, one in entries.items() if one.several)}
     options: dict[str, Any] = {}
     for name in query:
         texts = [text for text in query.getlist(name) if text.strip()]  # type: ignore[attr-defined]
         if name not in names:
             raise Refused(400, f"There is no option {name!r:.60} here; there are {', '.join(names)}.")
-        if name not in _SEVERAL and len(texts) > 1:
+        if name not in several and len(texts) > 1:
             raise Refused(400, f"{name} must be given once, got {len(texts)} times.")
-        if name in _NUMBERS and texts:
+        if texts and name in entries and entries[name].of_flag in (int, float):
             try:
-                options[name] = _NUMBERS[name](texts[0])
+                options[name] = entries[name].of_flag(texts[0])
             except (OverflowError, ValueError):
                 raise Refused(400, f"{name} must be a number, got {texts[0]!r:.60}.") from None
         elif texts:
-            options[name] = texts if name in _SEVERAL else texts[0]
+            options[name] = texts if name in several else texts[0]
     if not 1 <= options.get("limit", 1) <= MOST_READ:
         raise Refused(400, f"limit must be from 1 to {MOST_READ}, got {options['limit']}.")
     runs = options.pop("runs", [])
