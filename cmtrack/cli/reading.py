@@ -285,7 +285,7 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
 
 
 def _executed(place: str) -> dict[str, Any]:
-    """What a Python file, or a module by its name, defines; those beside it can be imported by it."""
+    """Names that a Python file, or a module, defines; what lies beside it can be imported by it."""
     import importlib
     import runpy
     import sys
