@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import beta, norm
 
-from cmtrack.comparison.break_even import fieller
+from cmtrack.comparison.cost_ratio import fieller
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.intervals import normal_quantile, wilson
 from cmtrack.metrics.net_benefit import net_benefit

@@ -1,4 +1,4 @@
-"""A question as a record: what is said of each of its entries, and all that is made from it.
+"""A question as a record: words and rules of each of its entries, and all that is made from it.
 
 A frozen dataclass whose fields are made by :func:`entry` is such a record: :class:`cmtrack.evaluation.spec.Spec` of an
 evaluation. Signatures, docstrings, flags of the command line, checks, stored forms and the rules of merging are made
@@ -29,7 +29,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is said of an entry of a question.
+    """Words, default, check, flag and stored form of an entry of a question.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
-from cmtrack.comparison.break_even import BreakEven as BreakEven
-from cmtrack.comparison.break_even import break_even as break_even
 from cmtrack.comparison.comparability import Reason as Reason
 from cmtrack.comparison.compare import CompareOptions as CompareOptions
 from cmtrack.comparison.compare import compare_evaluations as compare_evaluations
 from cmtrack.comparison.constant import ConstantAnswer as ConstantAnswer
 from cmtrack.comparison.constant import constant_answer as constant_answer
+from cmtrack.comparison.cost_ratio import BreakEven as BreakEven
+from cmtrack.comparison.cost_ratio import break_even as break_even
 from cmtrack.comparison.differences import Difference as Difference
 from cmtrack.comparison.differences import Differences as Differences
 from cmtrack.comparison.differences import McNemar as McNemar

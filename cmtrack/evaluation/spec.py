@@ -148,7 +148,7 @@ def _threshold_in(data: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Spec(Question):
-    """What an evaluation of rows was asked.
+    """The question of an evaluation of rows.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from cmtrack.options import Question, entry
 
 @dataclass(frozen=True)
 class FamilySpec(Question):
-    """What an evaluation of sets of codes was asked.
+    """The question of an evaluation of sets of codes.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class SparseCounts:
 
     @classmethod
     def of_array(cls, counts: Counts) -> SparseCounts:
-        """What is not 0 of a table."""
+        """The cells of a table that are not 0."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])

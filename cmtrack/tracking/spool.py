@@ -307,7 +307,7 @@ def entries(folder: Path | None = None) -> list[Entry]:
 
 
 def made(name: str) -> int | None:
-    """When an entry was begun, by its name, in milliseconds since 1970; None where the name does not say it."""
+    """Milliseconds since 1970 at which an entry was begun, by its name; None where the name does not say it."""
     try:
         return int(datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:

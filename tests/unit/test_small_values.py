@@ -119,8 +119,6 @@ def test_moments_of_one_block() -> None:
     assert ScoreMoments.of_block(block, means, deviations).m2[:, 0] == pytest.approx([0.02, 0])
     sums = products(block, np.concatenate((np.ones((1, 3)), deviations, deviations)))
     assert ScoreMoments.of_products(block, means, deviations, sums).m2[:, 0] == pytest.approx([0.02, 0])
-    totals = [block.total(deviations**power) for power in range(1, 5)]
-    assert ScoreMoments.of_sums(block, means, deviations, totals).m2[:, 0] == pytest.approx([0.02, 0])
 
 
 def test_moments_of_classes_and_groups() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-from cmtrack.comparison.break_even import break_even, why_no_break_even
 from cmtrack.comparison.comparability import apart, headings
+from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Run

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.comparison.break_even import BreakEven, break_even, fieller
+from cmtrack.comparison.cost_ratio import BreakEven, break_even, fieller
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words

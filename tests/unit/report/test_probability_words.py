@@ -13,7 +13,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from cmtrack import Grouping, compare, evaluate
-from cmtrack.comparison.break_even import BreakEven, fieller
+from cmtrack.comparison.cost_ratio import BreakEven, fieller
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.catalog import BUILT_IN
 from cmtrack.report import formatting as fmt
