@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from concurrent.futures import thread as pools
 from pathlib import Path
@@ -38,7 +38,7 @@ class NoAnswer(ConnectionError):
 
 
 class BusyEntry(Exception):
-    """Another process or thread is sending the entry."""
+    """Another process or thread is sending the entry, or another one to its place."""
 
 
 def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
@@ -65,7 +65,7 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
     NoAnswer
         If the store does not answer for so long.
     BusyEntry
-        If the entry is being sent already.
+        If the entry is being sent already, or another one to the same prefix of its run.
     Exception
         What the store said.
     """
@@ -97,7 +97,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
             with spool.claimed(package.folder) as ours:  # by the thread: it may go on when the caller has gone
                 if not ours and earlier is None:
                     raise BusyEntry("it is being sent already")
-                sent = until_it_is_sent(heard)
+                with _place(package, anew=not ours):
+                    sent = until_it_is_sent(heard)
                 spool.remove(package.folder)  # while it is ours: nobody sends what is being removed
             spool.remove(package.folder)  # where an open file keeps its folder
             return sent
@@ -113,6 +114,29 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
             probe(client.tracking_uri)
         known = client
         return within_patience(as_the_only_one)
+
+
+@contextlib.contextmanager
+def _place(package: Package, anew: bool) -> Iterator[None]:
+    """Be the only one from this spool who sends to a run's prefix: what two send at once would mix there.
+
+    ``anew`` takes the place from the thread that sends this package, and stops with its next answer.
+
+    Raises
+    ------
+    BusyEntry
+        If somebody else sends to it for half of :data:`PATIENCE`.
+    """
+    assert package.folder is not None
+    ends = time.monotonic() + PATIENCE / 2
+    while True:
+        with spool.claimed(package.folder, f"{package.run_id}\n{package.prefix}", anew=anew) as alone:
+            if alone:
+                yield
+                return
+        if time.monotonic() > ends:
+            raise BusyEntry(f"another evaluation is being sent to its place in run {package.run_id}")
+        time.sleep(_AGAIN)
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import itertools
 import json
 import os
@@ -214,7 +215,7 @@ class Draft:
             self.folder = place / self._hidden
             try:
                 make_folder(self.folder, 0o700)
-                self._lock = _acquire(self.folder)
+                self._lock = _acquire(self.folder / _LOCK)
                 for name, content in self.content.items():
                     write_private(self.folder / name, content)
             except OSError as error:
@@ -344,27 +345,42 @@ def read_intent(folder: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Lock an entry while it is sent; False where another thread or process holds it."""
+def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
+    """Lock an entry while it is sent, or the place that it is sent to; False where somebody else holds it.
+
+    A place is locked by a file beside the entries, which is gone afterwards: entries of one spool do not mix there.
+    ``anew`` takes it from a thread that will stop.
+    """
+    digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    lock = folder.with_name(f".{digest}{_LOCK}") if digest else folder / _LOCK
     try:
-        handle = _acquire(folder)
+        if anew:
+            lock.unlink(missing_ok=True)
+        handle = _acquire(lock)
     except (BlockingIOError, FileNotFoundError):  # held, or sent meanwhile
         yield False
         return
     except OSError:  # a folder that cannot be written: nothing is lost by sending it twice
         handle = None
     try:
-        yield True
+        yield handle is None or not place or _is_linked(handle)  # else it was opened before it went
     finally:
         if handle is not None:
+            if place and _is_linked(handle):
+                with contextlib.suppress(OSError):  # Windows keeps an open file
+                    os.unlink(lock)
             _release(handle)
+
+
+def _is_linked(handle: int) -> bool:
+    return handle in _held and os.fstat(handle).st_nlink > 0
 
 
 def _abandoned(folder: Path) -> bool:
     """True where no process writes the entry any more."""
     try:
         if (folder / _LOCK).is_file():
-            handle = _acquire(folder)
+            handle = _acquire(folder / _LOCK)
             if handle is not None:
                 _release(handle)
                 return True
@@ -388,8 +404,8 @@ def _release(handle: int) -> None:
     os.close(handle)
 
 
-def _acquire(folder: Path) -> int | None:
-    """Lock an entry for as long as this process lives, or the handle is open; None where locks are not to be had.
+def _acquire(lock: Path) -> int | None:
+    """Lock a file for as long as this process lives, or the handle is open; None where locks are not to be had.
 
     Raises
     ------
@@ -397,7 +413,7 @@ def _acquire(folder: Path) -> int | None:
         If another process holds the lock.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(folder / _LOCK, flags, 0o600)
+    handle = os.open(lock, flags, 0o600)
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -416,7 +432,7 @@ def _acquire(folder: Path) -> int | None:
     except OSError:  # a file system without locks
         os.close(handle)
         with contextlib.suppress(OSError):
-            os.unlink(folder / _LOCK)
+            os.unlink(lock)
         return None
     _held.add(handle)
     return handle

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import mlflow
 import numpy as np
 import pytest
 
-from cmtrack import evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver
+from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation
+from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking import push as pushing
 from cmtrack.tracking.push import push
 
 pytestmark = pytest.mark.usefixtures("undrawn", "store")
@@ -46,3 +53,70 @@ def test_metrics_of_an_evaluation_that_was_cut_off_are_named_where_another_one_t
     run = client.get_run(run_id)
     assert run.data.tags["cmtrack.stale_metrics"] == "multiclass/f1_macro"
     assert load_evaluation(run_id) == NEWER
+
+
+CALLS = ("get_run", "set_tag", "log_artifact", "log_batch", "log_inputs")
+
+
+@contextlib.contextmanager
+def in_the_middle(number: int, action: Callable[[], object]) -> Iterator[list[str]]:
+    """Have another process do something before a call of the store, by its number; the calls are collected.
+
+    Nothing waits, and nothing runs in a thread of its own: the other process has what it can get at that moment.
+    """
+    made: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (deliver, pushing):
+            patch.setattr(module, "within_patience", lambda ask: ask(lambda: None))
+        patch.setattr(deliver, "PATIENCE", -1.0)
+
+        def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+            def count_and_call(*args: Any, **options: Any) -> Any:
+                made.append(name)
+                if len(made) == number:
+                    with pytest.MonkeyPatch.context() as elsewhere:
+                        elsewhere.setattr(deliver, "_sending", {})
+                        action()
+                return call(*args, **options)
+
+            return count_and_call
+
+        for name in CALLS:
+            patch.setattr(mlflow.MlflowClient, name, counted(name, getattr(mlflow.MlflowClient, name)))
+        yield made
+
+
+def wait_in_the_spool(evaluation: Evaluation, run_id: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deliver, "probe", refuse)
+        with pytest.warns(EvaluationWarning, match="does not answer"):
+            log_evaluation(evaluation, run_id=run_id)
+
+
+@pytest.mark.parametrize("another", ["a push", "a log"])
+def test_two_evaluations_that_are_sent_to_one_place_at_once_do_not_mix(another):
+    client = mlflow.MlflowClient()
+    for number in itertools.count(1):
+        run_id = client.create_run("1").info.run_id
+        wait_in_the_spool(OLDER, run_id)
+        if another == "a push":
+            wait_in_the_spool(NEWER, run_id)
+
+        def act(run_id: str = run_id) -> None:
+            if another == "a push":
+                push()
+            else:
+                with warnings.catch_warnings(record=True):
+                    log_evaluation(NEWER, run_id=run_id)
+
+        with in_the_middle(number, act) as made:
+            push()
+        if len(made) < number:
+            break
+        assert {one.status for one in push()} <= {"sent"}
+        assert load_evaluation(run_id) == NEWER, (number, made[number - 1])
+        data = client.get_run(run_id).data
+        assert data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
+        assert data.tags["cmtrack.status"] == "completed"
+        assert spool.entries() == []
+    assert number > len(CALLS)
