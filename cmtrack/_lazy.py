@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 
@@ -17,15 +15,14 @@ def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
     package : str
         Its ``__name__``.
     init : str
-        Its ``__file__``.
+        Its ``__file__``; a line of the stub beside it is ``from module import name as name``.
     """
-    lines = ast.parse(Path(init).with_suffix(".pyi").read_text(encoding="utf-8")).body
-    homes = {name.name: line.module for line in lines if isinstance(line, ast.ImportFrom) for name in line.names}
+    with open(f"{init.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
+        homes = {words[3]: words[1] for words in map(str.split, stub) if words[:1] == ["from"]}
 
     def find(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(home), name)
+        return getattr(importlib.import_module(homes[name]), name)
 
     return find, sorted(homes)

@@ -116,7 +116,7 @@ class Package:
 
     @contextmanager
     def path_of(self, name: str) -> Iterator[str]:
-        """Where a file to upload is to be had under its name."""
+        """A path under which a file to upload has its name."""
         if self.folder is not None:
             yield str(self.folder / ARTIFACTS / name)
         else:
