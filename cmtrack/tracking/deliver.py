@@ -41,7 +41,7 @@ class BusyEntry(Exception):
     """Another process or thread is sending the entry, or another one to its place."""
 
 
-def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
+def deliver(package: Package, client: MlflowClient | None = None, *, waited: bool = False) -> Sent:
     """Send a spooled package, and remove it from the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
@@ -55,6 +55,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
         Its folder is the spool's entry, or None.
     client : mlflow.MlflowClient, optional
         One whose store is known to answer; by default one of MLflow's own choice, which is asked first.
+    waited : bool, default False
+        Whether it was made earlier: it does then not take the place of a newer one.
 
     Returns
     -------
@@ -69,12 +71,15 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
     Exception
         What the store said.
     """
+    late = threading.Event()
+    if waited:
+        late.set()
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
         began = time.monotonic()
         while True:
             try:
-                return send(package, known, answered)
+                return send(package, known, answered, late.is_set)
             except Exception as error:
                 if not _passes(error) or time.monotonic() - began > PATIENCE:
                     raise
@@ -113,7 +118,11 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
             client = MlflowClient()
             probe(client.tracking_uri)
         known = client
-        return within_patience(as_the_only_one)
+        try:
+            return within_patience(as_the_only_one)
+        except NoAnswer:
+            late.set()
+            raise
 
 
 @contextlib.contextmanager

@@ -139,7 +139,7 @@ class _Push:
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
             package, taken = settings.allowed(package)
-            sent = deliver(package, client)
+            sent = deliver(package, client, waited=True)
         except NoAnswer as error:
             self.unanswered[uri] += 1
             if self.unanswered[uri] > 1:

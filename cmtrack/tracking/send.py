@@ -6,7 +6,7 @@ import errno
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -46,14 +46,19 @@ class Sent:
     replaced: str = ""
 
 
-def send(package: Package, client: MlflowClient | None = None, answered: Callable[[], object] = lambda: None) -> Sent:
+def send(
+    package: Package,
+    client: MlflowClient | None = None,
+    answered: Callable[[], object] = lambda: None,
+    late: Callable[[], bool] = lambda: False,
+) -> Sent:
     """Send a package to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
     ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice
     leaves the run as sending once. A file other than the evaluation that the store refuses, such as one larger than a
     proxy lets through, is left out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store
-    has taken something.
+    has taken something; ``late`` says whether the package has waited: it then leaves a newer evaluation in its place.
 
     Returns
     -------
@@ -84,8 +89,11 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
+    newest, waits = _newest(run, package), late()
+    if newest and package.step is None and not waits:
+        package = replace(package, timestamp=newest + 1)  # MLflow shows the latest of each metric
     metrics, problems = _metrics(client, run, package)
-    if holds_newer(run, package):
+    if newest and waits and run.data.tags.get(status) == "completed":
         for start in range(0, len(metrics) if package.step is not None else 0, _BATCH):
             client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
         return Sent((f"run {run_id} holds a newer evaluation, which stays", *problems))
@@ -389,15 +397,11 @@ def what_is_there(run: Any, package: Package) -> str:
     return f"an evaluation of {samples} samples ({rows}){under}"
 
 
-def holds_newer(run: Any, package: Package) -> bool:
-    """True where a run holds a whole evaluation that was made after the package; of a step only metrics are new then.
-
-    Metrics have the time of their package, and MLflow shows the latest of each: they would not go with older files.
-    """
-    if run.data.tags.get(names.tag("status", package.prefix)) != "completed":
-        return False
+def _newest(run: Any, package: Package) -> int:
+    """Time of the newest metric of a run that the package has, too, in milliseconds; 0 where none is newer than it."""
     points = getattr(run.data, "_metric_objs", ())  # its public metrics have no times
-    return any(point.key in package.metrics and point.timestamp > package.timestamp for point in points)
+    times = [point.timestamp for point in points if point.key in package.metrics]
+    return max((one for one in times if one > package.timestamp), default=0)
 
 
 def stale_metrics(run: Any, package: Package) -> list[str]:

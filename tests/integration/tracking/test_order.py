@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,6 +41,19 @@ def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     assert load_evaluation(run_id) == NEWER
     assert mlflow.get_run(run_id).data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
     assert push() == []
+
+
+def test_an_evaluation_that_is_logged_now_takes_the_place_of_one_whose_clock_was_ahead(monkeypatch):
+    run_id = mlflow.MlflowClient().create_run("1").info.run_id
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    log_evaluation(OLDER, run_id=run_id, strict=True)
+    monkeypatch.setattr(time, "time", real)
+    with pytest.warns(EvaluationWarning, match="which is replaced"):
+        logged = log_evaluation(NEWER, run_id=run_id, strict=True)
+    assert logged.problems == ()
+    assert load_evaluation(run_id) == NEWER
+    assert mlflow.get_run(run_id).data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
 
 
 def test_metrics_of_an_evaluation_that_was_cut_off_are_named_where_another_one_takes_its_place():
