@@ -25,6 +25,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from random import Random
+from select import select
 from typing import Any
 
 import mlflow
@@ -34,7 +36,7 @@ from measure import say, table
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from cmtrack import evaluate, log_evaluation  # noqa: E402
+from cmtrack import evaluate, load_evaluation, log_evaluation  # noqa: E402
 from cmtrack.tracking import spool  # noqa: E402
 from cmtrack.tracking.push import push  # noqa: E402
 from cmtrack.tracking.store import quiet, tracking_store  # noqa: E402
@@ -97,12 +99,17 @@ def logged(uri: str, run_id: str, rows: int = ROWS) -> Result:
 
 
 def training(
-    uri: str, run_id: str, before: str = "", within: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    uri: str,
+    run_id: str,
+    before: str = "",
+    within: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    script: str = TRAINING,
 ) -> subprocess.Popen[str]:
     """A training script that logs; it has said "begins" when this returns."""
     process = subprocess.Popen(
-        [*within, sys.executable, "-W", "ignore", "-c", TRAINING, uri, run_id],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*within, sys.executable, "-W", "ignore", "-c", script, uri, run_id],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": HERE, "CMTRACK_TESTS": str(TESTS), "CMTRACK_BEFORE": before,
              **(environment or {})},
     )  # fmt: skip
@@ -208,6 +215,22 @@ def _times_out(company: Company) -> Result:
             proxy.close()
 
 
+def _behind_nginx(seconds: float) -> None:
+    @fault(f"nginx, 5 s, and each file takes the server {seconds:g} s", "nginx")
+    def scenario(company: Company) -> Result:
+        run_id, proxy = new_run(), FaultyProxy(company.server.port)
+        proxy.fault = lambda method, *_: time.sleep(seconds) or PASS if method == "PUT" else PASS
+        try:
+            with nginx(Path.cwd(), int(proxy.url.rpartition(":")[2]), seconds=5) as before:
+                return pushed(ended(training(before.url, run_id)), run_id, tracking_uri=company.url)
+        finally:
+            proxy.close()
+
+
+for _seconds in (3, 7):
+    _behind_nginx(_seconds)
+
+
 def _pause(service: Service, seconds: float) -> str:
     def sleep() -> None:
         with service.silent():
@@ -259,6 +282,12 @@ def _proxy(company: Company) -> Result:
 def _down(company: Company) -> Result:
     run_id = new_run()
     return pushed(logged(SILENT, run_id), run_id, tracking_uri=company.url)
+
+
+@fault("a server whose name nobody knows")
+def _nameless(company: Company) -> Result:
+    run_id = new_run()
+    return pushed(logged(f"http://{NAMELESS}", run_id), run_id, tracking_uri=company.url)
 
 
 # -- passwords -------------------------------------------------------------------------------------------------------
@@ -443,11 +472,18 @@ for _megabytes in (400, 100, 20):
     _memory(_megabytes)
 
 
-@fault("the clock is a year ahead")
-def _clock(company: Company) -> Result:
-    run_id = new_run()
-    skew = "real = time.time; time.time = lambda: real() + 365 * 86400"
-    return pushed(ended(training(company.url, run_id, skew)), run_id)
+SKEW = "real = time.time; time.time = lambda: real() {} 365 * 86400"
+
+
+def _clock(name: str, sign: str) -> None:
+    @fault(f"the clock is a year {name}")
+    def scenario(company: Company) -> Result:
+        run_id = new_run()
+        return pushed(ended(training(company.url, run_id, SKEW.format(sign))), run_id)
+
+
+_clock("ahead", "+")
+_clock("behind", "-")
 
 
 # -- many at once ----------------------------------------------------------------------------------------------------
@@ -501,6 +537,70 @@ def _forked(company: Company) -> Result:
         push()
     found = [checked(one) for one in ids]
     return f"{found.count('complete')} of 8 complete, {waiting} of them by push", seconds
+
+
+LOGS, KILLS = 40, 9
+MANY = f"""
+n = {LOGS}
+for number, one in enumerate(os.environ["CMTRACK_RUNS"].split()):
+    y, _, p = random_problem(number, n=120, k=3)
+    sys.stdin.readline()
+    start = time.monotonic()
+    print(json.dumps([log_evaluation(y, y_prob=p, run_id=one).status, time.monotonic() - start]), flush=True)
+sys.exit()
+"""
+
+
+def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> None:
+    @fault(f"{name} kill -9 {KILLS} times in {LOGS} logs (seed {seed})")
+    def scenario(company: Company) -> Result:
+        random, service, ids = Random(seed), who(company), [new_run() for _ in range(LOGS)]
+        at = set(random.sample(range(1, LOGS - 1), KILLS))
+        script = TRAINING.replace('print("begins", flush=True)', f'print("begins", flush=True)\nexec({MANY!r})')
+        process = training(company.url, ids[0], environment={"CMTRACK_RUNS": " ".join(ids)}, script=script)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        done: list[tuple[str, float]] = []
+        back = 0.0
+        try:
+            for number in range(LOGS):
+                if number in at and service.killed:
+                    time.sleep(max(0.0, back - time.monotonic()))
+                    service.start()
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                if number in at:
+                    time.sleep(random.uniform(0, 2))
+                    service.kill()
+                    back = time.monotonic() + random.uniform(0, 8)
+                while service.killed and not select([process.stdout], [], [], max(0.0, back - time.monotonic()))[0]:
+                    service.start()  # by this thread: it ends with the one that started it
+                done.append(tuple(json.loads(process.stdout.readline())))
+            code = process.wait(timeout=300)
+        finally:
+            if service.killed:
+                service.start()
+        assert code == 0, f"the training ended with {code}"
+        waiting = len(spool.entries())
+        for _ in range(3):
+            with quiet():
+                push()
+        found = [checked(one) for one in ids]
+        for number, one in enumerate(ids):
+            y, _, p = random_problem(number, n=120, k=3)
+            if load_evaluation(one) != evaluate(y, y_prob=p):
+                found[number] = "another evaluation"
+        wrong = sorted({text for text in found if text != "complete"})
+        at_once = sum(status == "completed" for status, _ in done)
+        outcome = f"{LOGS}: {at_once} complete at once, {waiting} in the spool, {found.count('complete')} after push"
+        return "; ".join([outcome, *wrong, *[f"{len(spool.entries())} left"] * bool(spool.entries())]), max(
+            seconds for _, seconds in done
+        )
+
+
+for _seed in (1, 2, 3):
+    _killed_often("PostgreSQL", lambda company: company.cluster, _seed)
+    _killed_often("MLflow's server", lambda company: company.server, _seed)
 
 
 PUSH = "from cmtrack.tracking.push import push; print(*(entry.status for entry in push({})))"
