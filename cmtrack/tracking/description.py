@@ -84,15 +84,12 @@ def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Pict
 
 
 def _table(evaluation: BaseEvaluation, prefix: str) -> str:
-    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
     metrics, intervals = evaluation.metrics, evaluation.intervals
-    known = [
-        name
-        for name in dict.fromkeys((*_FIRST, *headline))
-        if name in headline and name in evaluation.headline and math.isfinite(metrics[name])
-    ]
+    wanted = {name for name in evaluation.headline if math.isfinite(metrics[name])}
+    shown = (metric.name for metric in CATALOG if metric.headline and "<" not in metric.name)
+    in_order = [name for name in dict.fromkeys((*_FIRST, *shown)) if name in wanted]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
-    for name in known[:ROWS]:
+    for name in in_order[:ROWS]:
         value, ends = metrics[name], intervals.get(name)
         lines.append(f"| {prefix}{name} | {metric_value(lookup(name), value, ends)} | {interval(value, ends)} |")
     return "\n".join(lines)
