@@ -332,7 +332,8 @@ def by_python(page, known):
     text = text.replace('comparison.report("review.html")', "")
     if known is not None:
         text = re.sub(r"evaluations = \{.*\}  #", "evaluations = known  #", text)
-    space: dict[str, Any] = {"known": known}
+    text = text.replace("extra_metrics = […]", "extra_metrics = [gain]")  # what only the reader has
+    space: dict[str, Any] = {"known": known, "gain": GAIN}
     exec(text, space)  # what a reader copies
     return space["comparison"]
 

@@ -396,7 +396,7 @@ def test_a_classifier_without_probabilities(store, problem):
 def test_artifacts_open(store, frame, tmp_path):
     result = static(frame)
     assert result.artifacts["cmtrack_confusion_matrix"].content.size[0] > 100
-    assert result.artifacts["cmtrack_evaluation"].content["schema"] == 1
+    assert result.artifacts["cmtrack_evaluation"].content["schema"] == 2
     assert len(result.artifacts["cmtrack_predictions"].content) == 400
     assert "<html" in result.artifacts["cmtrack_report"].content
     assert result.tables["cmtrack_classes"]["label"].tolist() == list(range(7))

@@ -167,7 +167,7 @@ def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, ju
     monkeypatch.setattr(deliver, "PATIENCE", 2.0)
     run_id = new_run(on_company.direct_experiment("hanging"))
     start = time.monotonic()
-    with on_company.store.silent(), pytest.warns(EvaluationWarning, match="the end of this process may wait.* push"):
+    with on_company.store.silent(), pytest.warns(EvaluationWarning, match="`cmtrack push` sends it"):
         logged = log_evaluation(judged, run_id=run_id)
     assert time.monotonic() - start < 30
     assert logged.status == "saved"

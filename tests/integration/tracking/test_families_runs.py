@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import mlflow
 import numpy as np
@@ -228,7 +227,7 @@ def test_show_prints_a_family_run(logged):
 
 
 def test_other_levels_of_confidence(logged):
-    evaluation = replace(of_figures(1, 2, 3, 4), confidence_level=0.5)
+    evaluation = of_figures(1, 2, 3, 4).at_level(0.5)
     wide = of_figures(1, 2, 3, 4)
     for name, (low, high) in evaluation.intervals.items():
         assert wide.intervals[name][0] <= low <= high <= wide.intervals[name][1]

@@ -547,7 +547,7 @@ def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch,
 
 def test_with_no_place_at_all_and_a_store_that_refuses_it_is_said(store, judged, monkeypatch):
     monkeypatch.setattr(spool, "write_private", _full)
-    monkeypatch.setattr(mlflow.MlflowClient, "log_artifact", _full)
+    monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
     with pytest.warns(EvaluationWarning, match="No space left on device .* could not be kept either"):
         logged = log_evaluation(judged, run_id=store.create_run("1").info.run_id)
     assert (logged.status, logged.evaluation is judged) == ("failed", True)

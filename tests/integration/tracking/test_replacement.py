@@ -278,7 +278,7 @@ def test_digests_stand_in_one_tag_and_all_others_are_for_people(store, first):
     ours = {name for name in tags if name.startswith("cmtrack.")}
     assert ours == {f"cmtrack.{middle}{name}" for middle in ("", "val.") for name in ("digests", "samples", "status")}
     assert json.loads(tags["cmtrack.digests"]) == {
-        "schema": "1",
+        "schema": "2",
         "labels": first.labels_digest,
         "evaluation": digests(tags)["evaluation"],
         "predictions": digests(tags)["predictions"],

@@ -228,10 +228,7 @@ def test_what_needs_the_function_says_that_it_is_not_known(tmp_path) -> None:
 
 
 def test_another_confidence_level_goes_by_the_error_that_was_written() -> None:
-    from dataclasses import replace
-
-    read = replace(logged_off(evaluated()), confidence_level=0.8)
-    expected = replace(evaluated(), confidence_level=0.8)
+    read, expected = logged_off(evaluated()).at_level(0.8), evaluated().at_level(0.8)
     for name in ("custom/f1", "custom/recall"):
         assert read.intervals[name] == pytest.approx(expected.intervals[name], rel=1e-9)
 

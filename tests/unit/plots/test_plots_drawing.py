@@ -76,7 +76,7 @@ def test_panels_hide_nothing(length: int) -> None:
 def test_a_drawn_image_is_sent_as_it_is(tmp_path: Any) -> None:
     path, copy = tmp_path / "a.png", tmp_path / "b.png"
     Image.fromarray(np.full((300, 600, 3), 200, dtype=np.uint8)).save(path)
-    with DrawnImage(path) as image:
+    with DrawnImage(path.read_bytes()) as image:
         image.save(str(copy))
         small = image.resize((256, 128))
     assert copy.read_bytes() == path.read_bytes()
