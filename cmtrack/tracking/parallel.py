@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,13 @@ from typing import TypeVar
 WORKERS = 8
 """Runs at once: below the ten connections to a server that MLflow keeps open."""
 
-FORK_PATIENCE = 30.0
+FORK_PATIENCE = 2.0
 """Seconds that a fork waits at most for what other threads have under way."""
 
 _gate = threading.Condition()
 _under_way: dict[object, int] = {}
 _done: set[str] = set()
+_in_workers: list[Callable[[], object]] = []
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,7 +67,8 @@ def forks_wait(once: str = "") -> Iterator[None]:
 
     A worker inherits locks that nobody in it will ever release: of a module that is being imported, of a figure that is
     being drawn, of a property that is being computed. So a fork waits for what is under way, at most
-    :data:`FORK_PATIENCE` seconds; what takes longer holds back no further fork.
+    :data:`FORK_PATIENCE` seconds; what takes longer holds back no further fork. Nothing is registered before the first
+    use.
 
     Parameters
     ----------
@@ -75,6 +78,7 @@ def forks_wait(once: str = "") -> Iterator[None]:
     if once in _done:
         yield
         return
+    watch_forks()
     work = object()
     with _gate:
         _under_way[work] = threading.get_ident()
@@ -89,15 +93,21 @@ def forks_wait(once: str = "") -> Iterator[None]:
 
 
 def in_forked_workers(action: Callable[[], object]) -> None:
-    """Register a function to be called at the start of every process that is forked from this one."""
+    """Have a function called at the start of every process that is forked from this one, from :func:`watch_forks` on."""
+    _in_workers.append(action)
+
+
+@functools.cache
+def watch_forks() -> None:
+    """Register what happens at a fork: when the first log begins, or the first lock is taken, not at import."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=action)
+        os.register_at_fork(before=_before_fork, after_in_parent=lambda: _gate.release(), after_in_child=_forked)
 
 
 def _before_fork() -> None:
-    own = threading.get_ident()
+    forking = threading.get_ident()
     _gate.acquire()
-    if not _gate.wait_for(lambda: all(thread == own for thread in _under_way.values()), FORK_PATIENCE):
+    if not _gate.wait_for(lambda: all(thread == forking for thread in _under_way.values()), FORK_PATIENCE):
         _under_way.clear()
 
 
@@ -105,7 +115,5 @@ def _forked() -> None:
     global _gate
     _gate = threading.Condition()
     _under_way.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=lambda: _gate.release(), after_in_child=_forked)
+    for action in _in_workers:
+        action()

@@ -30,7 +30,7 @@ import numpy as np
 
 from cmtrack import schemas, untrusted
 from cmtrack.files import make_folder, write_whole
-from cmtrack.tracking.parallel import in_forked_workers
+from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 DEFAULT = "cmtrack_spool"
 INTENT = "intent.json"
@@ -412,6 +412,7 @@ def _acquire(lock: Path) -> int | None:
     BlockingIOError
         If another process holds the lock.
     """
+    watch_forks()
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(lock, flags, 0o600)
     try:

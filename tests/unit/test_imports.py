@@ -70,6 +70,34 @@ def test_no_side_effect_on_threads_or_logging() -> None:
     assert "mlflow" not in loaded_by(code)
 
 
+def test_importing_everything_registers_begins_and_writes_nothing() -> None:
+    code = """if True:
+        import importlib, os, pkgutil, sys, threading
+        seen, register = [], os.register_at_fork
+
+        def registered(**hooks):
+            seen.append(sys._getframe(1).f_globals["__name__"])
+            register(**hooks)
+
+        def audited(event, values):
+            if event == "open" and values[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and values[0] != os.devnull:
+                seen.append(f"wrote {values[0]}")
+
+        import mlflow, matplotlib.font_manager  # which do that
+        os.register_at_fork = registered
+        sys.addaudithook(audited)
+        threads = threading.enumerate()
+        import cmtrack
+        modules = [module.name for module in pkgutil.walk_packages(cmtrack.__path__, "cmtrack.")]
+        for name in set(modules) - {"cmtrack.__main__"}:
+            importlib.import_module(name)
+        assert len(modules) > 150 and "cmtrack.tracking.spool" in modules, modules
+        assert not [place for place in seen if place.startswith(("cmtrack", "wrote"))], seen
+        assert threading.enumerate() == threads
+    """
+    subprocess.run([sys.executable, "-B", "-W", "ignore", "-c", code], check=True, timeout=300)
+
+
 def test_every_public_name_exists() -> None:
     import cmtrack
 

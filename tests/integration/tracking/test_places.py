@@ -170,6 +170,7 @@ def test_a_fork_waits_for_what_another_thread_has_under_way():
 
 @forking
 def test_a_fork_goes_on_after_its_patience_and_the_next_one_does_not_wait(monkeypatch):
+    assert parallel.FORK_PATIENCE <= 2
     working = Working()
     monkeypatch.setattr(parallel, "FORK_PATIENCE", 0.2)
     assert code_of_worker(lambda: True) == 0
