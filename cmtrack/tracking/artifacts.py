@@ -23,10 +23,12 @@ from urllib.request import url2pathname
 
 from cmtrack import untrusted
 from cmtrack.archive import MAX_BYTES
+from cmtrack.tracking import mlflow_inside
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.store.artifact.artifact_repo import ArtifactRepository
+
+    from cmtrack.tracking.mlflow_inside import ArtifactRepository
 
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
 """Other servers that may be asked, separated by commas: ``https`` unless one says ``http://``."""
@@ -52,13 +54,8 @@ def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
     ValueError
         If the address is none of a folder, or of a server that is not asked.
     """
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
-
     _allowed(uri, tracking_uri)
-    return get_artifact_repository(
-        add_databricks_profile_info_to_artifact_uri(uri, tracking_uri), tracking_uri=tracking_uri
-    )
+    return mlflow_inside.artifact_repository(uri, tracking_uri)
 
 
 class NoFolder(ValueError):
@@ -104,12 +101,10 @@ def origin(address: str) -> tuple[str, str | None, int | None]:
 
 def _allowed(uri: str, tracking_uri: str) -> str:
     """The address of a folder of artifacts; of one that lies on a server, if that is asked, the server's."""
-    from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
-
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
-    folder = MlflowArtifactsRepository.resolve_uri(uri, tracking_uri) if scheme == "mlflow-artifacts" else uri
+    folder = mlflow_inside.address_of_artifacts(uri, tracking_uri) if scheme == "mlflow-artifacts" else uri
     listed = (host.strip() for host in os.environ.get(HOSTS, "").split(","))
     asked = [tracking_uri, *(host if "://" in host else f"https://{host}" for host in listed if host)]
     there = origin(folder)
@@ -177,17 +172,11 @@ def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> byte
 def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
     """One request, as MLflow's own client would make it for this file."""
     from mlflow.exceptions import MlflowException
-    from mlflow.utils.credentials import get_default_host_creds
-    from mlflow.utils.rest_utils import http_request
     from requests import RequestException
 
     try:
         folder = _allowed(uri, tracking_uri)
-        answer = http_request(
-            get_default_host_creds(folder), f"/{quote(name)}", "GET",
-            stream=True, retry_codes=_TRANSIENT, raise_on_status=False,
-        )  # fmt: skip
-        with closing(answer):
+        with closing(mlflow_inside.get(folder, f"/{quote(name)}", stream=True, retry_codes=_TRANSIENT)) as answer:
             if answer.status_code == 404:
                 raise FileNotFoundError("there is no such file")
             if answer.status_code != 200:

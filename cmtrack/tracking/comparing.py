@@ -30,7 +30,7 @@ from cmtrack.comparison.spec import CompareArguments, takes_options
 from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.tracking import cache
+from cmtrack.tracking import cache, mlflow_inside
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
 from cmtrack.tracking.parallel import each
@@ -175,15 +175,8 @@ def compare_by(
         passed_over=listed.passed_over,
         notes=[*problems, *notes],
         how=how,
-        record=Record.now(_author(), _experiment_names(chosen.values(), listed.clients)),
+        record=Record.now(mlflow_inside.user_name(), _experiment_names(chosen.values(), listed.clients)),
     )
-
-
-def _author() -> str:
-    """The name that MLflow gives as its user to a run that is started here."""
-    from mlflow.tracking.context.default_context import DefaultRunContext
-
-    return str(DefaultRunContext().tags().get("mlflow.user", ""))
 
 
 def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:

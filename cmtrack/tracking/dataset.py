@@ -107,7 +107,7 @@ def log(client: MlflowClient, run_id: str, entry: dict[str, str]) -> None:
 
     source: Any = CodeDatasetSource(tags={})
     dataset = Dataset(
-        entry["name"], entry["digest"], source._get_source_type(), source.to_json(), entry.get("schema"),
+        entry["name"], entry["digest"], "code", source.to_json(), entry.get("schema"),
         entry.get("profile"),
     )  # fmt: skip
     inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]

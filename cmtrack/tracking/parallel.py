@@ -93,7 +93,7 @@ def forks_wait(once: str = "") -> Iterator[None]:
 
 
 def in_forked_workers(action: Callable[[], object]) -> None:
-    """Have a function called at the start of every process that is forked from this one, from :func:`watch_forks` on."""
+    """Have a function called at the start of each process that is forked once :func:`watch_forks` was called."""
     _in_workers.append(action)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 from cmtrack.evaluation.loading import loads
+from cmtrack.tracking import mlflow_inside, settings, spool
 from cmtrack.tracking import package as packages
-from cmtrack.tracking import settings, spool
 from cmtrack.tracking.artifacts import origin
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
@@ -175,15 +175,12 @@ def _with_credentials(uri: str | None) -> str | None:
         If it is another server, which would get the user's password or token because a file names it.
     """
     import mlflow
-    from mlflow.utils.credentials import get_default_host_creds
 
     current = mlflow.get_tracking_uri()
     if uri is None or untrusted.without_credentials(current) == uri:
         return current if uri else uri
-    access = get_default_host_creds(uri)
-    secret = access.token or access.password or access.auth or access.aws_sigv4 or access.client_cert_path
     served = uri.lower().startswith(("http:", "https:"))
-    if secret and served and not (current.startswith("http") and origin(uri) == origin(current)):
+    if served and mlflow_inside.has_secret(uri) and not (current.startswith("http") and origin(uri) == origin(current)):
         shown = untrusted.without_credentials(uri)
         raise ValueError(
             f"it names the server {shown!r:.80}, which is not the one that is set and would get your password or "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack import untrusted
 from cmtrack.comparison.run import Run
 from cmtrack.metrics.catalog import CATALOG
-from cmtrack.tracking import artifacts
+from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import probe
@@ -209,14 +209,13 @@ def active_experiment_id() -> str:
     not exist is made, as MLflow does.
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
-    from mlflow.tracking.default_experiment.registry import get_experiment_id
 
     known, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
     if known is None and name is not None:
         client = client_for()
         found = client.get_experiment_by_name(name)
         known = client.create_experiment(name) if found is None else found.experiment_id
-    return str(get_experiment_id() if known is None else known)
+    return str(mlflow_inside.default_experiment_id() if known is None else known)
 
 
 def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()) -> TrackedRun:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
 from cmtrack.metrics.catalog import lookup
-from cmtrack.tracking import artifacts, names
+from cmtrack.tracking import artifacts, mlflow_inside, names
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking.description import NOTE, with_block, with_links
 from cmtrack.tracking.package import Package
@@ -162,8 +162,6 @@ def _replaced(
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
-    The question goes the way of MLflow's own requests: through proxies, with its certificates and headers.
-
     Raises
     ------
     ConnectionError
@@ -172,14 +170,8 @@ def probe(tracking_uri: str) -> None:
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return
-    from mlflow.utils.credentials import get_default_host_creds
-    from mlflow.utils.rest_utils import http_request
-
     try:
-        http_request(
-            get_default_host_creds(tracking_uri), "/health", "GET",
-            max_retries=0, timeout=PROBE_SECONDS, raise_on_status=False,
-        ).close()  # fmt: skip
+        mlflow_inside.get(tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS).close()
     except Exception as error:
         host = parts.netloc.rpartition("@")[2]
         raise ConnectionError(f"the tracking server {host} does not answer: {_cause(error)}") from None

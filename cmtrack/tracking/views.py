@@ -24,6 +24,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.report import formatting as fmt
+from cmtrack.tracking import mlflow_inside
 from cmtrack.tracking.names import IMAGE_KEY, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, first_line, shown_uri
 from cmtrack.tracking.send import PROBE_SECONDS
@@ -199,14 +200,9 @@ def server_version(client: MlflowClient) -> str:
     if scheme not in ("http", "https"):
         raise ValueError(f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
     from mlflow.exceptions import MlflowException
-    from mlflow.utils.credentials import get_default_host_creds
-    from mlflow.utils.rest_utils import http_request
 
     try:
-        answer = http_request(
-            get_default_host_creds(client.tracking_uri), "/version", "GET",
-            max_retries=1, timeout=PROBE_SECONDS, raise_on_status=False,
-        )  # fmt: skip
+        answer = mlflow_inside.get(client.tracking_uri, "/version", max_retries=1, timeout=PROBE_SECONDS)
     except MlflowException as error:
         raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
     if answer.status_code != 200:

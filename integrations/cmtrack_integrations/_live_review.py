@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 from cmtrack_integrations._page_work import serve
-from cmtrack_integrations.server import Inside, insides
+from cmtrack_integrations.server import Inside, handling, insides
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -116,12 +116,11 @@ class Store:
 
     def get_run(self, run_id: str) -> Any:
         """An active run of an experiment that may be read."""
-        from mlflow.exceptions import MlflowException
-        from mlflow.protos.databricks_pb2 import RESOURCE_DOES_NOT_EXIST
+        from mlflow.exceptions import RestException
 
         run = _of_store(lambda: self.inside.store().get_run(run_id))
         if run.info.lifecycle_stage != "active" or str(run.info.experiment_id) not in self.readable:
-            raise MlflowException("there is no such run", RESOURCE_DOES_NOT_EXIST)
+            raise RestException({"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "there is no such run"})
         return run
 
     def _search(self, ids: list[str], text: str, most: int, order: list[str], token: str | None) -> Any:
@@ -131,12 +130,9 @@ class Store:
 
     def read_artifact(self, run_id: str, name: str, _: str = "") -> bytes:
         """A file of a run that this store gave, as MLflow's page would get it."""
-        from mlflow.server import app
-
         from cmtrack.archive import MAX_BYTES
 
-        query = {"path": untrusted.file_name(name), "run_uuid": run_id}
-        with app.test_request_context("/get-artifact", query_string=query):
+        with handling("/get-artifact", {"path": untrusted.file_name(name), "run_uuid": run_id}):
             try:
                 content = self.inside.get_artifact()
                 if content.status_code in (429, *range(500, 600)):

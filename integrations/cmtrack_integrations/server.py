@@ -1,8 +1,8 @@
 """Apps of ``mlflow server``: MLflow's own, with cmtrack's pages in it (entry points ``mlflow.app``).
 
 ``mlflow server --app-name cmtrack`` serves them beside everything else, ``--app-name cmtrack-auth`` the same behind
-MLflow's basic-auth. MLflow has no public way to do either. The names of its insides that are used stand in this file
-and nowhere else; where a version lacks one, the server starts all the same, and the pages say what is missing.
+MLflow's basic-auth. MLflow has no public way to do either. This file alone names
+insides of its server; where a version lacks one, the server starts all the same, and the pages say what is missing.
 """
 
 from __future__ import annotations
@@ -139,6 +139,20 @@ def insides(missing: Sequence[str] = (), *, guarded: bool = False) -> Inside:
     more = {"workspace": rooms.get_request_workspace, "within": rooms.ServerWorkspaceContext} if rooms else {}
     user = partial(_user, guarded=guarded)
     return Inside(handlers._get_tracking_store, handlers.get_artifact_handler, user=user, **more)
+
+
+def handling(path: str, query: dict[str, str]) -> Any:
+    """A context in which MLflow's functions answer a request with this query.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.server import handling
+    >>> with handling("/get-artifact", {"path": "file"}):  # doctest: +SKIP
+    ...     answer = insides().get_artifact()
+    """
+    from mlflow.server import app
+
+    return app.test_request_context(path, query_string=query)
 
 
 def _user(*, guarded: bool) -> str:

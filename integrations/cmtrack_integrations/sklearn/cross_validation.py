@@ -17,6 +17,7 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import declared
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.log import NestedEvaluation, log_nested
+from cmtrack.tracking.mlflow_inside import without_autologging
 from cmtrack_integrations.sklearn.predictions import (
     Predicted,
     align,
@@ -25,7 +26,6 @@ from cmtrack_integrations.sklearn.predictions import (
     predict,
     probabilities,
     with_notes,
-    without_autologging,
 )
 
 if TYPE_CHECKING:

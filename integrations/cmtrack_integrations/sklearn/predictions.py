@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -187,18 +185,3 @@ def no_probabilities(estimator: Any, ranked: bool = False) -> str:
         f"{name_of(estimator)} has no predict_proba{has}: {left_out} are left out; "
         "sklearn.calibration.CalibratedClassifierCV gives it probabilities"
     )
-
-
-@contextmanager
-def without_autologging() -> Iterator[None]:
-    """Switch off MLflow's autologging: it would log the fits inside as trainings of the user's."""
-    if "mlflow" not in sys.modules:
-        yield
-        return
-    try:
-        from mlflow.utils.autologging_utils import disable_autologging
-    except ImportError:  # no public function does this
-        yield
-        return
-    with disable_autologging():
-        yield

@@ -1,0 +1,73 @@
+"""Undocumented functions of MLflow, each used here and nowhere else: the file to look at for a new release."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlflow.store.artifact.artifact_repo import ArtifactRepository as ArtifactRepository
+
+
+def get(server: str, path: str, **how: Any) -> Any:
+    """Request a path of a server as MLflow does it: through proxies, with its certificates, headers and password."""
+    from mlflow.utils.credentials import get_default_host_creds
+    from mlflow.utils.rest_utils import http_request
+
+    return http_request(get_default_host_creds(server), path, "GET", raise_on_status=False, **how)
+
+
+def has_secret(server: str) -> bool:
+    """True where requests to a server carry a password, a token or a certificate."""
+    from mlflow.utils.credentials import get_default_host_creds
+
+    access = get_default_host_creds(server)
+    return bool(access.token or access.password or access.auth or access.aws_sigv4 or access.client_cert_path)
+
+
+def artifact_repository(uri: str, tracking_uri: str) -> ArtifactRepository:
+    """MLflow's client for a folder of artifacts, whatever its address."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
+
+    return get_artifact_repository(
+        add_databricks_profile_info_to_artifact_uri(uri, tracking_uri), tracking_uri=tracking_uri
+    )
+
+
+def address_of_artifacts(uri: str, tracking_uri: str) -> str:
+    """The address on the tracking server that an ``mlflow-artifacts:`` address means."""
+    from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
+
+    return str(MlflowArtifactsRepository.resolve_uri(uri, tracking_uri))
+
+
+def user_name() -> str:
+    """The user that MLflow names in a run that is started here."""
+    from mlflow.tracking.context.default_context import DefaultRunContext
+
+    return str(DefaultRunContext().tags().get("mlflow.user", ""))
+
+
+def default_experiment_id() -> str:
+    """The experiment of a new run for which nobody has named one."""
+    from mlflow.tracking.default_experiment.registry import get_experiment_id
+
+    return str(get_experiment_id())
+
+
+@contextmanager
+def without_autologging() -> Iterator[None]:
+    """Switch off MLflow's autologging: it would log the fits inside as trainings of the user's."""
+    if "mlflow" not in sys.modules:
+        yield
+        return
+    try:
+        from mlflow.utils.autologging_utils import disable_autologging
+    except ImportError:
+        yield
+        return
+    with disable_autologging():
+        yield
