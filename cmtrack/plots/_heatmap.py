@@ -102,16 +102,19 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     return lines + text.numbered(names)
 
 
-def few_samples(totals: FloatArray) -> npt.NDArray[np.bool_]:
-    """Rows with samples, but too few to read much into their shares. Of fractional weights none is called so."""
+def pale_rows(
+    totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
+) -> npt.NDArray[np.bool_]:
+    """Rows of few samples, shape (K,); never the positive one, and none where weights are fractions."""
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
-    return (totals > 0) & (totals < FEW)
+    few = (totals > 0) & (totals < FEW)
+    return few & [label != positive for label in labels] if positive is not None else few
 
 
-def row_strength(totals: FloatArray) -> FloatArray:
-    """Opacity of each row's colours, shape (K, 1): pale where there are few samples."""
-    return np.where(few_samples(totals), PALE, 1.0)[:, None]
+def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
+    """Opacity of each row's colours, shape (K, 1)."""
+    return np.where(pale, PALE, 1.0)[:, None]
 
 
 def with_total(name: str, total: float, cell: Cell) -> str:

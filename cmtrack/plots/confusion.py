@@ -42,6 +42,7 @@ def plot_confusion_matrix(
     counts: npt.ArrayLike,
     labels: Sequence[object],
     *,
+    positive: object | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -50,7 +51,8 @@ def plot_confusion_matrix(
     Up to about 12 classes a cell shows its count and its share, up to about 30 the share; larger matrices
     are an image with as many class names as can be read, on a square-root colour scale so that rare
     confusions stay visible. Diagonal cells are framed. A class without samples has a hatched row: its
-    shares are undefined, not 0. The row of a class of fewer than 20 samples is pale.
+    shares are undefined, not 0. The row of a class of fewer than 20 samples
+    is pale, unless it is the positive one.
 
     Parameters
     ----------
@@ -58,6 +60,8 @@ def plot_confusion_matrix(
         Samples or weights, rows actual, columns predicted.
     labels : sequence of length K
         Class names in the order of the rows and columns.
+    positive : object, optional
+        The label of the positive class, whose row is never pale.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
         By default those of a new figure, which pyplot does not know.
@@ -83,10 +87,10 @@ def plot_confusion_matrix(
     names = text.short_names(labels, 30)
     row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
     sheet = heat.matrix_sheet(size, cell, ax)
-    ax = sheet.ax
+    ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
 
     norm = Normalize(0.0, 1.0) if cell.holds_two_lines else PowerNorm(0.5, 0.0, 1.0)
-    image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(totals))
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(pale))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
@@ -100,7 +104,7 @@ def plot_confusion_matrix(
         heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", heat.ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
-    caption_below(ax, heat.notes(names, empty.size, int(heat.few_samples(totals).sum())))
+    caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
     return sheet.finish()
 
 
@@ -109,6 +113,7 @@ def plot_reduced_matrix(
     mismatches: npt.ArrayLike,
     labels: Sequence[object],
     *,
+    positive: object | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -125,6 +130,8 @@ def plot_reduced_matrix(
         Samples of each group that were put into the right group but into a wrong class within it.
     labels : sequence of length M
         Group names.
+    positive : object, optional
+        The label of the positive class, whose row is never pale.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
         By default those of a new figure, which pyplot does not know.
@@ -158,14 +165,14 @@ def plot_reduced_matrix(
     names = text.short_names(labels, 30)
     row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
     sheet = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
-    ax = sheet.ax
+    ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
 
     apart = size + _GAP
     row_shares = np.nan_to_num(aside_shares.T)
-    norm, pale = Normalize(0.0, 1.0), heat.row_strength(totals)
-    image = heat.draw_image(ax, shares, hit_map(), norm, strength=pale)
-    column = heat.draw_image(ax, aside_shares, mismatch_map(), norm, at=(apart, 0.0), strength=pale)
-    row = heat.draw_image(ax, row_shares, mismatch_map(), norm, at=(0.0, apart), strength=pale.T)
+    norm, strength = Normalize(0.0, 1.0), heat.row_strength(pale)
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
+    column = heat.draw_image(ax, aside_shares, mismatch_map(), norm, at=(apart, 0.0), strength=strength)
+    row = heat.draw_image(ax, row_shares, mismatch_map(), norm, at=(0.0, apart), strength=strength.T)
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
@@ -184,11 +191,13 @@ def plot_reduced_matrix(
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
     heat.colour_bar(ax, image, "share of the actual group", heat.SHARES)
     name_axes(ax, "predicted group", "actual group", title)
-    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(heat.few_samples(totals).sum())))
+    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum())))
     return sheet.finish()
 
 
-def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run: str = "", value: str = "") -> Figure:
+def plot_confusion_chart(
+    counts: npt.ArrayLike, labels: Sequence[object], *, positive: object | None = None, run: str = "", value: str = ""
+) -> Figure:
     """Draw a confusion matrix for a place 256 pixels wide: shares of the actual class in per cent, and few words.
 
     The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the colours are drawn.
@@ -198,6 +207,8 @@ def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run
     counts : array_like of shape (K, K)
         Samples or weights, rows actual, columns predicted.
     labels : sequence of length K
+    positive : object, optional
+        The label of the positive class, whose row is never pale.
     run : str, default ""
         The beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
     value : str, default ""
@@ -220,7 +231,8 @@ def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run
     ax = figure.add_axes((left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART))
     plain_axes(ax)
     norm = Normalize(0.0, 1.0) if written else PowerNorm(0.5, 0.0, 1.0)
-    image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(totals))
+    strength = heat.row_strength(heat.pale_rows(totals, labels, positive))
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
     heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)
     ax.set(xticks=[], yticks=[])
     if written:

@@ -63,7 +63,7 @@ def evaluation_figures(
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
     """The confusion matrix."""
     matrix = evaluation.confusion_matrix
-    return plot_confusion_matrix(matrix.counts, matrix.labels, title="Confusion matrix")
+    return plot_confusion_matrix(matrix.counts, matrix.labels, positive=evaluation.positive, title="Confusion matrix")
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
@@ -72,13 +72,14 @@ def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Fi
     value = evaluation.metrics.get(metric, math.nan)
     shown = "" if math.isnan(value) else f"{name} {value:.2f}"
     words = " · ".join(filter(None, (step, shown)))
-    return plot_confusion_chart(evaluation.confusion_matrix.counts, evaluation.labels, run=run, value=words)
+    matrix = evaluation.confusion_matrix
+    return plot_confusion_chart(matrix.counts, matrix.labels, positive=evaluation.positive, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
     """The reduced matrix of a grouping step."""
     title = f"Reduced confusion matrix “{_shown(step.name)}”"
-    return plot_reduced_matrix(step.counts, step.mismatches, step.labels, title=title)
+    return plot_reduced_matrix(step.counts, step.mismatches, step.labels, positive=step.positive, title=title)
 
 
 def _shown(name: object) -> str:

@@ -145,7 +145,7 @@ CLASSES = (
         "confusion_matrix",
         "Confusion matrix",
         "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
-        "rows of fewer than 20 samples are pale.",
+        "rows of fewer than 20 samples are pale, but for the positive class.",
         of_classes.confusion_matrix_figure,
         section="confusions",
         chart=of_classes.confusion_chart,

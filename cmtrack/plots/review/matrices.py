@@ -93,7 +93,7 @@ def plot_matrices(
     step, last = 1, panels[0]
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
         shares = heat.row_shares(values, total)
-        image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(total))
+        image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(heat.pale_rows(total)))
         heat.hatch_rows(ax, np.flatnonzero(total <= 0), size)
         heat.frame_cells(ax, [(k, k) for k in range(size) if total[k] > 0], cell)
         if write:
@@ -110,7 +110,7 @@ def plot_matrices(
         across = "predicted class" + thinned if i + columns >= n else ""
         name_axes(ax, across, "actual class" + thinned if i % columns == 0 else "", None)
         last = ax if i % columns == 0 else last
-    few = int(heat.few_samples(totals[0]).sum())
+    few = int(heat.pale_rows(totals[0]).sum())
     lines = left_out(len(matrices), n, "matrices") + heat.notes(names, int((totals[0] <= 0).sum()), few)
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
@@ -224,7 +224,7 @@ def plot_matrix_difference(
     steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
     top = _top(values[marked] if marked.any() else steady, tested=significant is not None and not marked.any())
     strength = np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
-    strength = strength * heat.row_strength(sizes)
+    strength = strength * heat.row_strength(heat.pale_rows(sizes))
     image = heat.draw_image(ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength)
     empty = np.flatnonzero(np.isnan(values).all(axis=1))
     heat.hatch_rows(ax, empty, size)
@@ -241,7 +241,7 @@ def plot_matrix_difference(
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
     caption_below(ax, _reading(a, b, cell, marked, significant is not None, samples is not None)
-                  + heat.notes(names, empty.size, int(heat.few_samples(sizes).sum())))  # fmt: skip
+                  + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())))  # fmt: skip
     return page.finish()
 
 

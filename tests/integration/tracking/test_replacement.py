@@ -140,8 +140,9 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     whole, train = text.split("<!-- /cmtrack -->")
     assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: On 120 samples of 3 classes the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
-    assert "**Evaluation “train”**: On 5 samples of 2 classes" in train
-    assert "For “1”, recall is " in train
+    assert "**Evaluation “train”**: Finds " in train
+    assert " of what it calls so is right." in train
+    assert "On 5 samples of 2 classes" in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
@@ -175,8 +176,8 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     text = note(store, run.info.run_id)
     assert done.status == "completed"
     assert "**Evaluation**: On 120 samples of 3 classes" in text
-    assert "**Evaluation “two”**: On 120 samples of 3 classes" in text
-    assert "For “high”, recall is " in text
+    assert "**Evaluation “two”**: Finds " in text
+    assert " of “high”; " in text
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
 
 
@@ -189,8 +190,8 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
     said = verdict(evaluation)
     assert plain[1] == f"**Evaluation “val set”**: {said[0]} [Report]({address})"
-    assert plain[2].startswith("For “high”, recall is ")
-    assert plain[2] in said
+    assert said[0].startswith("Finds ")
+    assert plain[2] == said[1]
     pictures = [line for line in lines if line.startswith("!")]
     picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
     assert pictures == [f"![Reduced matrix: two]({picture})"]

@@ -104,6 +104,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in cell_texts(figure)
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None  # weights, not samples
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
+    assert main_axes(plot_confusion_matrix(counts, ["many", "one"], positive="one")).images[0].get_alpha() is None
     parts = main_axes(plot_reduced_matrix(counts, [30, 2], "ab")).images
     assert [np.asarray(image.get_alpha()).ravel().tolist()[-1] for image in parts] == [0.35] * 3
     sixty = 30 * np.eye(60)
@@ -395,7 +396,9 @@ def an_evaluation(**changes: Any) -> Any:
     grid, deviance = parabola(0.5, 0.02)
     curves = evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7])
     three = evaluate([0, 1, 2, 1], y_prob=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5], [0.4, 0.3, 0.3]])
-    step = SimpleNamespace(counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps")
+    step = SimpleNamespace(
+        counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps", positive="promoter"
+    )
     parts: dict[str, Any] = {
         "confusion_matrix": SimpleNamespace(counts=NPS, labels=tuple(NPS_LABELS)),
         "reduced": (step,),

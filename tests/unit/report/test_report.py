@@ -189,7 +189,9 @@ def test_many_classes_stay_small() -> None:
 
 def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     said = " ".join(narrative.verdict(evaluation))
-    assert said.startswith("On 300 samples of 4 classes the accuracy is ")
+    assert said.startswith("Finds ")
+    assert " of “above”; " in said
+    assert " of what it calls so is right. On 300 samples of 4 classes the accuracy is " in said
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
     assert "Most frequent confusion: " in said
@@ -221,21 +223,39 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     group = Grouping({"yes": ["a, b"], "no": ["c", "d"]}, mode="strict", positive="no", name="side")
     evaluation = evaluate(y, predicted, grouping=group)
     assert narrative.verdict(evaluation) == [
+        narrative.verdict(evaluation)[0],
         "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0 %; p < 0.001).",
-        narrative.verdict(evaluation)[1],
+        narrative.verdict(evaluation)[2],
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
         "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
         "Grouped as “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
         "but the wrong class, which does not count.",
-        narrative.verdict(evaluation)[5],
     ]
-    assert narrative.verdict(evaluation)[1].endswith(" (0: guessing, 1: perfect).")
-    assert narrative.verdict(evaluation)[5].startswith("For “no”, recall is 49.1 % [")
+    assert narrative.verdict(evaluation)[0].startswith("Finds 49.1 % [")
+    assert re.search(r"\] of “no”; 52.9 % \[[^]]*\] of what it calls so is right\.$", narrative.verdict(evaluation)[0])
+    assert narrative.verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
     assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 samples: ")
     one = evaluate([0] * 30 + [1] * 3, [0] * 32 + [1])
     assert one.warnings[0] == "class “1” (n = 3) has fewer than 20 samples: its intervals are approximate"
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted", "sentence"),
+    [
+        ([1] * 15 + [0] * 985, [1] + [0] * 999, "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % [20.7, 100.0] of "
+         "what it calls so is right."),
+        ([1] * 40 + [0] * 60, [1] * 30 + [0] * 70, "Finds 75.0 % [59.8, 85.8] of “1”; 100.0 % [88.6, 100.0] of what it "
+         "calls so is right."),
+        ([1] * 40 + [0] * 60, [0] * 100, "Finds 0.0 % [0.0, 8.8] of “1”; it never predicts it."),
+        ([0] * 30, [0] * 28 + [1] * 2, "There is no sample of “1”; it is predicted 2 times."),
+        ([0] * 30, [0] * 29 + [1], "There is no sample of “1”; it is predicted once."),
+        ([0] * 30, [0] * 30, "There is no sample of “1”; it is never predicted."),
+    ],
+)  # fmt: skip
+def test_the_first_sentence_answers_for_the_positive_class(y, predicted, sentence) -> None:
+    assert narrative.verdict(evaluate(y, predicted, labels=[0, 1], positive=1))[0] == sentence
 
 
 def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
@@ -255,9 +275,9 @@ def test_weights_are_told_from_samples() -> None:
     y = [0, 1, 0, 1]
     assert (
         "On 4 samples (sampling weight 3) of 2 classes"
-        in narrative.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
+        in narrative.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[1]
     )
-    assert "On 4 samples of" in narrative.verdict(evaluate(y, y))[0]
+    assert "On 4 samples of" in narrative.verdict(evaluate(y, y))[1]
 
 
 @pytest.mark.parametrize(
