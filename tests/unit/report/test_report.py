@@ -244,8 +244,8 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
 @pytest.mark.parametrize(
     ("y", "predicted", "sentence"),
     [
-        ([1] * 15 + [0] * 985, [1] + [0] * 999, "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % [20.7, 100.0] of "
-         "what it calls so is right."),
+        ([1] * 15 + [0] * 985, [1] + [0] * 999, "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % "
+         "[20.7, 100.0] of what it calls so is right."),
         ([1] * 40 + [0] * 60, [1] * 30 + [0] * 70, "Finds 75.0 % [59.8, 85.8] of “1”; 100.0 % [88.6, 100.0] of what it "
          "calls so is right."),
         ([1] * 40 + [0] * 60, [0] * 100, "Finds 0.0 % [0.0, 8.8] of “1”; it never predicts it."),
