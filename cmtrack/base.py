@@ -134,10 +134,8 @@ class BaseEvaluation(ABC):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Names of the metrics that are shown first; the ends of an interval stand beside their value."""
-        return tuple(
-            name for name in self.metrics if self.catalog.lookup(name).headline and not name.endswith(("_low", "_high"))
-        )
+        """Names of the metrics that are shown first, and that a run gets."""
+        return tuple(name for name in self.metrics if self.catalog.lookup(name).headline)
 
     def influence(self, metric: str) -> FloatArray | None:
         """The part that each row, or document, adds to the error of a metric, shape (n,).

@@ -480,8 +480,12 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """As of every evaluation, without an estimate of what the labels tell."""
-        return tuple(name for name in super().headline if name != "prevalence/calibrated" or not self.calibrates_itself)
+        """As of every evaluation, without the mismatches and the ceiling of a grouping in which nothing mismatches."""
+        views = self._views
+        fixed = {f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed}
+        if views.step is not None and views.step.relaxed:
+            fixed.add("binary/roc_auc_ceiling")
+        return tuple(name for name in super().headline if name not in fixed)
 
     @property
     def positive_scores(self) -> ScoreCounts | None:

@@ -73,6 +73,11 @@ class ComposedStep:
         inside: npt.NDArray[np.bool_] = self.group_of_class == self.positive
         return inside
 
+    @property
+    def relaxed(self) -> bool:
+        """Whether every prediction of the right group is a hit, so that there are no mismatches."""
+        return bool((self.accept == (self.group_of_class[:, None] == self.group_of_class)).all())
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Grouping:

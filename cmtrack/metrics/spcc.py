@@ -532,7 +532,7 @@ SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
           "tanh of the mean atanh of the one-vs-one correlations of at least 4 samples",
           title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
     _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
-          title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min", headline=True),
+          title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min"),
     _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation",
           title="separation of the worst pair of classes (sPCC)", brief="sPCC ovo min"),
     _spcc("binary", correlation, "moments", _EQ,

@@ -121,11 +121,7 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
     if isinstance(chosen, str):
         if chosen not in ("headline", "all"):
             raise ValueError(f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}")
-        return {
-            name: value
-            for name, value in metrics.items()
-            if chosen == "all" or evaluation.catalog.lookup(name).headline
-        }
+        return dict(metrics) if chosen == "all" else {name: metrics[name] for name in evaluation.headline}
     out: dict[str, float] = {}
     for name in chosen:
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):

@@ -339,5 +339,5 @@ def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
 
 
 def _headline(evaluation: Evaluation) -> dict[str, float]:
-    chosen = names.chosen_metrics(evaluation, "headline")
-    return {name: value for name, value in chosen.items() if math.isfinite(value)}
+    catalog = evaluation.catalog
+    return {n: value for n, value in evaluation.metrics.items() if catalog.lookup(n).headline and math.isfinite(value)}

@@ -67,7 +67,7 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert "cmtrack_spcc_matrix.png" not in files
     assert "cmtrack_confusion_matrix.png" in files
     stale = tags["cmtrack.stale_metrics"].split(", ")
-    assert {"spcc/ovr_fisher", "spcc/ovr_min"} <= set(stale)
+    assert {"spcc/ovr_fisher", "confidence/error"} <= set(stale)
     assert "loss" not in stale
     assert not set(stale) & set(second.metrics)
     assert tags["cmtrack.samples"] == "5"

@@ -155,7 +155,7 @@ def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
     signed, charts = [], []
     monkeypatch.setattr("cmtrack.report.figures.as_svg_and_png", lambda *given: signed.append(given[-1]) or ("", b"x"))
     monkeypatch.setattr(
-        "cmtrack.plots.evaluation.plot_confusion_chart", lambda *_, run, value: charts.append((run, value))
+        "cmtrack.plots.evaluation.plot_confusion_chart", lambda *_, run, value, **__: charts.append((run, value))
     )
     from cmtrack.tracking.log import Destination, spooled
 

@@ -36,7 +36,7 @@ def test_few_rows_that_only_the_most_frequent_class_gets_right_do_not_make_a_cle
     assert not constant.shown_worse
     assert not constant.shown_better
     assert constant.warns
-    said = narrative.verdict(evaluate(*FEW, labels=[0, 1], positive=1))[0]
+    said = narrative.verdict(evaluate(*FEW, labels=[0, 1], positive=1))[1]
     assert "76.0 % [" in said  # both numbers, and the p that decides
     assert said.endswith(
         "not clearly different from always predicting the most frequent class, “0” (96.0 %; p = 0.062)."
