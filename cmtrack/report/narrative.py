@@ -57,7 +57,7 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     """The sentences on an evaluation, made from its numbers, the most important first, each with its section."""
     parts = {
         _findings: ("binary", ""), _overall: ("multiclass" if evaluation.none is None else "spans", ""),
-        _classes: ("class", "confusions"), _confusion: ("multiclass", "confusions"), _steps: ("reduced", "confusions"),
+        _steps: ("reduced", "confusions"), _classes: ("class", "confusions"), _confusion: ("multiclass", "confusions"),
         _area: ("binary", "good"), _areas: ("multiclass", "good"), costs: ("cost", "good"),
         _log_loss: ("probability", "probabilities"), _probabilities: ("", "probabilities"),
         _prevalence: ("prevalence", "prevalence"), segments.sentences: ("", "failures"),

@@ -227,10 +227,10 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0 %; p < 0.001).",
         narrative.verdict(evaluation)[2],
-        "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
-        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
         "Grouped as “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
         "but the wrong class, which does not count.",
+        "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
+        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
     ]
     assert narrative.verdict(evaluation)[0].startswith("Finds 49.1 % [")
     assert re.search(r"\] of “no”; 52.9 % \[[^]]*\] of what it calls so is right\.$", narrative.verdict(evaluation)[0])
