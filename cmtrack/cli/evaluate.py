@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,11 +108,7 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the summary tells what the evaluation warns of
-        evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
-        if evaluation is None:
-            with working() as step:
-                step("reading and evaluating", 0, 1 + bool(output) + log)
-                evaluation = _evaluate(file, **options)
+        evaluation = _evaluate(files, 1 + bool(output) + log, **options)
     with working() as step:
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
@@ -141,7 +138,8 @@ def _check_destination(log: bool, where: dict[str, str | None]) -> None:
 
 
 def _evaluate(
-    file: Path,
+    files: tuple[str, ...],
+    steps: int,
     *,
     y_true: str,
     y_pred: str | None,
@@ -157,6 +155,7 @@ def _evaluate(
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
+    """The evaluation of a small file in memory, or of others as one table."""
     scores = y_prob if y_score is None else y_score
     if y_pred is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
@@ -164,94 +163,68 @@ def _evaluate(
         raise click.UsageError("give --y-prob or --y-score, not both: --y-score is for decision values")
     if calibration_file is not None and y_prob is None:
         raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
-    from cmtrack.cli.reading import read_grouping_file, read_predictions
+    from cmtrack.cli import reading
     from cmtrack.evaluation import evaluate
 
-    grouping = None if grouping_file is None else read_grouping_file(grouping_file)
-    data = read_predictions(
-        file, y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups, row_ids=row_ids,
-        segments=segments,
-    )  # fmt: skip
-    held = None
-    if calibration_file is not None:
-        held = read_predictions(calibration_file, y_true=y_true, y_pred=None, y_prob=y_prob, weight=None)
-    order = None if labels is None else [data.as_label(text) for text in labels.split(",")]
+    grouping = None if grouping_file is None else reading.read_grouping_file(grouping_file)
+
+    def question(as_label: Callable[[str], Any], of_column: Any = None) -> dict[str, Any]:
+        order = None if labels is None else [as_label(text) for text in labels.split(",")]
+        chosen = of_column if positive is None else _positive(positive, grouping, as_label)
+        return {"labels": order, "positive": chosen, "grouping": grouping, **options}
+
     try:
-        evaluation = evaluate(
-            data.y_true,
-            data.y_pred,
-            **{"y_prob" if y_score is None else "y_score": data.y_prob},
-            labels=order,
-            positive=data.positive if positive is None else _positive(positive, grouping, data.as_label),
-            grouping=grouping,
-            calibration=None if held is None else (held.y_true, held.y_prob),
-            sample_weight=data.weight,
-            groups=data.groups,
-            row_ids=data.row_ids,
-            segments=data.segments,
-            **options,
-        )
-        evaluation.metrics  # noqa: B018 - computed here, under the progress bar
-        return evaluation
-    except (TypeError, ValueError) as error:
-        raise BadInput(_explained(first_line(error), file, scores)) from None
+        if reading.belongs_in_a_table(files, scores):
+            if groups is not None:
+                raise BadInput(
+                    "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
+                )
+            from cmtrack.evaluation.from_tables import evaluate_table
+            from cmtrack.sources import open_source
 
-
-def _evaluate_files(
-    files: tuple[str, ...],
-    *,
-    y_true: str,
-    y_pred: str | None,
-    y_prob: str | None,
-    y_score: str | None,
-    labels: str | None,
-    positive: str | None,
-    grouping_file: Path | None,
-    weight: str | None,
-    groups: str | None,
-    row_ids: str | None,
-    segments: tuple[str, ...],
-    calibration_file: Path | None,
-    **options: Any,
-) -> Evaluation | None:
-    """The evaluation of files as one table; None where it is one small file."""
-    from cmtrack.cli.reading import belongs_in_a_table, divisions, label_reader_of_files, read_grouping_file
-
-    scores = y_prob if y_score is None else y_score
-    if (y_pred is None and scores is None) or not belongs_in_a_table(files, scores):
-        return None
-    if groups is not None:
-        raise BadInput(
-            "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
-        )
-    from cmtrack.evaluation.from_tables import evaluate_table
-    from cmtrack.sources import open_source
-
-    grouping = None if grouping_file is None else read_grouping_file(grouping_file)
-    try:
-        as_label = label_reader_of_files(files, y_true)
-        return evaluate_table(
-            list(files),
-            y_true=y_true,
-            y_pred=y_pred,
-            y_prob=y_prob,
-            y_score=y_score,
-            labels=None if labels is None else [as_label(text) for text in labels.split(",")],
-            positive=None if positive is None else _positive(positive, grouping, as_label),
-            grouping=grouping,
-            calibration=None if calibration_file is None else str(calibration_file),
-            sample_weight=weight,
-            row_ids=row_ids,
-            segments=divisions(segments, open_source(list(files)).schema.names) or None,
-            **options,
-        )
+            return evaluate_table(  # with a progress bar of its own
+                list(files),
+                y_true=y_true,
+                y_pred=y_pred,
+                y_prob=y_prob,
+                y_score=y_score,
+                calibration=None if calibration_file is None else str(calibration_file),
+                sample_weight=weight,
+                row_ids=row_ids,
+                segments=reading.divisions(segments, open_source(list(files)).schema.names) or None,
+                **question(reading.label_reader_of_files(files, y_true)),
+            )
+        with working() as step:
+            step("reading and evaluating", 0, steps)
+            data = reading.read_predictions(
+                Path(files[0]), y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups,
+                row_ids=row_ids, segments=segments,
+            )  # fmt: skip
+            held = None
+            if calibration_file is not None:
+                held = reading.read_predictions(
+                    calibration_file, y_true=y_true, y_pred=None, y_prob=y_prob, weight=None
+                )
+            evaluation = evaluate(
+                data.y_true,
+                data.y_pred,
+                **{"y_prob" if y_score is None else "y_score": data.y_prob},
+                calibration=None if held is None else (held.y_true, held.y_prob),
+                sample_weight=data.weight,
+                groups=data.groups,
+                row_ids=data.row_ids,
+                segments=data.segments,
+                **question(data.as_label, data.positive),
+            )
+            evaluation.metrics  # noqa: B018 - computed here, under the progress bar
+            return evaluation
     except (OSError, TypeError, ValueError) as error:
-        raise BadInput(first_line(error)) from None
+        raise BadInput(_explained(first_line(error), files[0], scores)) from None
 
 
-def _explained(text: str, file: Path, y_prob: str | None) -> str:
+def _explained(text: str, file: str, y_prob: str | None) -> str:
     """An input error with advice for a person at the terminal."""
-    if "missing labels" in text and ".csv" in file.name.lower():
+    if "missing labels" in text and ".csv" in file.lower():
         return f"{text} (an empty field, NA and None are read as missing)"
     if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
         return f"{text}; one column serves two classes only: name the column of each class by a pattern such as 'p_*'"

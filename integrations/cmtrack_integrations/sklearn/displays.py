@@ -150,16 +150,19 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
-        display = cls._curve_of(evaluation)
-        if display is None:
+        curve = getattr(evaluation, cls.part)
+        if curve is None:
             raise ValueError(f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups")
-        return display.plot(ax, title=title)
-
-    what: ClassVar[str]
+        return cls(curve, **cls._more(evaluation)).plot(ax, title=title)  # type: ignore[call-arg]
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
-        raise NotImplementedError
+    def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
+        """What the Display shows of the evaluation beside the curve."""
+        return {}
+
+    what: ClassVar[str]
+    part: ClassVar[str]
+    """The evaluation's attribute with the curve."""
 
 
 class ReducedRocDisplay(_CurveDisplay):
@@ -178,14 +181,10 @@ class ReducedRocDisplay(_CurveDisplay):
     >>> ReducedRocDisplay(evaluation.roc).plot().figure_.savefig("roc.png")
     """
 
-    what = "a ROC curve"
+    what, part = "a ROC curve", "roc"
 
     def __init__(self, roc: RocCurve) -> None:
         self.roc = roc
-
-    @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
-        return None if evaluation.roc is None else cls(evaluation.roc)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_roc
@@ -209,14 +208,10 @@ class PrecisionRecallDisplay(_CurveDisplay):
     >>> PrecisionRecallDisplay(evaluation.precision_recall).plot().figure_.savefig("precision_recall.png")
     """
 
-    what = "a precision-recall curve"
+    what, part = "a precision-recall curve", "precision_recall"
 
     def __init__(self, curve: PrecisionRecallCurve) -> None:
         self.curve = curve
-
-    @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
-        return None if evaluation.precision_recall is None else cls(evaluation.precision_recall)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_precision_recall
@@ -247,7 +242,7 @@ class ReliabilityDisplay(_CurveDisplay):
     >>> ReliabilityDisplay(evaluation.calibration).plot().figure_.savefig("reliability.png")
     """
 
-    what = "a reliability curve"
+    what, part = "a reliability curve", "calibration"
 
     def __init__(
         self, curve: CalibrationCurve, interval: tuple[float, float] | None = None, negative: Label = "the rest"
@@ -255,10 +250,8 @@ class ReliabilityDisplay(_CurveDisplay):
         self.curve, self.interval, self.negative = curve, interval, negative
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
-        if evaluation.calibration is None:
-            return None
-        return cls(evaluation.calibration, evaluation.intervals.get("calibration/error"), evaluation.negative)
+    def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
+        return {"interval": evaluation.intervals.get("calibration/error"), "negative": evaluation.negative}
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_reliability
