@@ -62,9 +62,8 @@ def plot_confusion_matrix(
         Class names in the order of the rows and columns.
     positive : object, optional
         The label of the positive class, whose row is never pale.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -132,9 +131,8 @@ def plot_reduced_matrix(
         Group names.
     positive : object, optional
         The label of the positive class, whose row is never pale.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -62,9 +62,8 @@ def plot_decision_curve(
         Of the band.
     positive : object, optional
         Name of the positive class or group.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -145,9 +144,8 @@ def plot_gains(
         (called, gain) of the predicted labels (the most probable class).
     positive : object, optional
         Name of the positive class or group.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -228,9 +226,8 @@ def plot_risk_coverage(
         Of `aurc`.
     points : sequence of Point
         Operating points, marked with their intervals.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

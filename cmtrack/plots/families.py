@@ -94,9 +94,8 @@ def plot_family_matrix(
         Of the shares.
     matches_removed : bool, default True
         Whether the values leave out pairs with a code that is on both sides of its document, as the caption says.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

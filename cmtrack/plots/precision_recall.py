@@ -46,9 +46,8 @@ def plot_precision_recall(
         (recall, precision) of the predicted labels.
     positive : object, optional
         Name of the positive class or group.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

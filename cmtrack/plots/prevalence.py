@@ -86,9 +86,8 @@ def plot_prevalence_likelihood(
         stretch the axis; its mark points at the side where it lies.
     caption : str, default ""
         A sentence below, such as what to be careful with.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

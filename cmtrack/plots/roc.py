@@ -63,9 +63,8 @@ def plot_roc(
         (FPR, TPR) of the predicted labels, which in general does not lie on the curve.
     positive : object, optional
         Name of the positive class or group.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

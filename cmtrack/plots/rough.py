@@ -60,9 +60,8 @@ def plot_rough_approximations(
         Class names.
     condition : str, optional
         Given where `lower` and `upper` are bounds: a sentence that says when they hold. It stands under the figure.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

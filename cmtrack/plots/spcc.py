@@ -45,9 +45,8 @@ def plot_spcc_matrix(
         (Effective) samples of each class, written beside its name. Pairs with fewer than 20 of either class are grey.
     equal_shares : bool, default False
         Whether the entries are those at equal shares of both classes, as the colour bar then says.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def separation_map() -> Colormap:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Axes to draw into and the figure that holds them; `own` where the figure was made for them."""
+    """Axes to draw into and the figure that holds them; `own` if the figure was made for them."""
 
     figure: Figure
     ax: Axes
@@ -91,25 +91,16 @@ class Sheet:
     def finish(self) -> Figure:
         """Make an own figure exactly as large as the axes with all that was written around them."""
         use_fallbacks(self.ax)
-        if self.own:
-            width, height = self.figure.get_size_inches()
-            box = self.ax.get_tightbbox()
-            if box is not None:
-                left, low = PAD - box.x0 / DPI, PAD - box.y0 / DPI
-                full = box.width / DPI + 2 * PAD, box.height / DPI + 2 * PAD
-                self.figure.set_size_inches(*full)
-                place = (left / full[0], low / full[1], width / full[0], height / full[1])
-                self.ax.set_position(place)
-        return self.figure
+        return fit(self.figure) if self.own else self.figure
 
 
 def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
     """The given axes, or new ones of `size` inches in a figure of their own without pyplot."""
-    own = ax is None
     if ax is None:
-        ax = new_figure(size).add_axes((0.0, 0.0, 1.0, 1.0))
+        figure, (ax,) = inch_figure([(0.0, 0.0, *size)])
+        return Sheet(figure, ax, own=True)
     plain_axes(ax)
-    return Sheet(root_figure(ax), ax, own)
+    return Sheet(root_figure(ax), ax, own=False)
 
 
 def extent_points(ax: Axes) -> tuple[float, float]:
@@ -206,7 +197,7 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
     """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
     width = max(left + across for left, _, across, _ in places)
     height = max(bottom + high for _, bottom, _, high in places)
-    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
+    figure = new_figure((width, height))
     panels = []
     for left, bottom, across, high in places:
         panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))

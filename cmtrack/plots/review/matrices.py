@@ -192,9 +192,8 @@ def plot_matrix_difference(
         Samples of `second` minus those of `first`, written below the points where there is room.
     totals : array_like of shape (K,), optional
         Samples of each actual class, written beside its name.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -59,9 +59,8 @@ def plot_metric_heatmap(
     tied : array_like of bool of shape (R, M) or (R,), optional
         Values that cannot be told from the best of their column (framed, with a bold number), or runs that cannot
         be told from the best run (bold name).
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

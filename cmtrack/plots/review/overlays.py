@@ -79,9 +79,8 @@ def plot_roc_overlay(
         The place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
     max_curves : int, default 8
         Curves that are drawn at most.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -76,9 +76,8 @@ def plot_metric_against_parameter(
         Runs that may be the best: blue circles, the others orange squares. By default all.
     highlight : int, optional
         Index of the chosen run: a star, as in the ranking.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------

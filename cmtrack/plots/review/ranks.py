@@ -52,9 +52,8 @@ def plot_rank_distribution(
         Names of the runs, best first.
     probabilities : array_like of shape (R, R)
         ``[run, rank - 1]``; each row adds up to 1.
-    title : str, optional
-    ax : matplotlib.axes.Axes, optional
-        By default those of a new figure, which pyplot does not know.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
 
     Raises
     ------
