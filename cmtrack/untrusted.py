@@ -38,7 +38,7 @@ _RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}
 
 
 def digest(value: Any) -> str | None:
-    """The digest of a file, as :func:`cmtrack.tracking.cache.digest_of` writes it; None where it is none.
+    """The digest of a file, as :func:`cmtrack.tracking.cache.digest_of` writes it; None if invalid.
 
     A digest names a file of the cache, so nothing but 32 hexadecimal digits is accepted.
     """

@@ -109,7 +109,7 @@ def _error(sums: FloatArray) -> float:
 
 
 def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
-    """The reason for which nothing is known of the errors; empty where there is none."""
+    """Why there are no standard errors; empty if there are."""
     return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
 
 

@@ -215,7 +215,7 @@ class Accumulator:
         return divided(columns, divisions)
 
     def _collect(self) -> None:
-        """Turn the rows that wait into statistics."""
+        """Flush the buffer of rows into the statistics."""
         if not self._waiting:
             return
         actual, predicted, probabilities, segments, weights = self._columns()

@@ -246,7 +246,7 @@ class Evaluation(BaseEvaluation):
     def scored(self) -> ComposedStep | None:
         """The two groups, or classes, whose positive one is scored; None where there are none."""
         if self.none is not None and self.grouping is None:
-            return None  # no span is not one of two classes
+            return None  # the null-span label does not make a two-class problem
         return scored_step(self.labels, self.grouping, self.positive)
 
     @cached_property
@@ -640,7 +640,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If no costs are given, or the shares are none.
+            If no costs are given, or `shares` is invalid.
         """
         priced = self._views.costs
         if priced is None:
@@ -696,7 +696,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the share is outside, there are no probabilities, or no step has that name.
+            If `share` is not in [0, 1), there are no probabilities, or the step is unknown.
 
         Examples
         --------

@@ -413,7 +413,7 @@ def _read_hits(data: dict[str, Any], size: int) -> HitCounts:
 
 
 def _read_each(data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, ...]:
-    """Counts of so many scores with so many channels each."""
+    """The tables of `n_scores` scores with `n_channels` channels each."""
     if not isinstance(data, list) or len(data) != n_scores or not n_channels:
         raise ValueError(
             f"counts must be of {n_scores} scores, got {len(data) if isinstance(data, list) else data!r:.40}"

@@ -294,7 +294,7 @@ class ScoreMoments:
 
 
 def present_of(n: Counts, width: int) -> IntArray | None:
-    """The classes with samples, by their numbers (K,), where moments of so many scores have the rows of these only."""
+    """Codes of the classes with samples, (K,), if moments of that many scores have rows for these only."""
     present = np.flatnonzero(n)
     return present if len(present) < len(n) and len(n) * width > AT_ONCE else None
 

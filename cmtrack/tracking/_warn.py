@@ -1,4 +1,4 @@
-"""Warnings about what could not be made or sent; they never end a training."""
+"""Warnings about parts of an evaluation that could not be made or sent; they never end a training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cmtrack import untrusted
 
 
 class EvaluationWarning(UserWarning):
-    """Something of an evaluation could not be made or sent; the training goes on."""
+    """Part of an evaluation could not be made or sent; the training goes on."""
 
 
 def tell(message: str, stacklevel: int = 4) -> None:
-    """Warn without raising, also where warnings are turned into errors."""
+    """Warn without raising, even if warnings are turned into errors."""
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
         warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)

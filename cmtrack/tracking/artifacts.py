@@ -1,4 +1,4 @@
-"""The files of runs: which servers are asked for them, and reading with one request for each file.
+"""Artifact files of runs: the servers that may be asked, and reading with one request per file.
 
 A store decides at which address the files of a run lie. A server gets the user's password or token with every request:
 therefore no other is asked than the tracking server, and those that the environment variable ``CMTRACK_ARTIFACT_HOSTS``
@@ -52,18 +52,18 @@ def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
     Raises
     ------
     ValueError
-        If the address is none of a folder, or of a server that is not asked.
+        If the address is invalid, or its server may not be asked.
     """
     _allowed(uri, tracking_uri)
     return mlflow_inside.artifact_repository(uri, tracking_uri)
 
 
 class NoFolder(ValueError):
-    """The files of a run have no place to which anything is sent."""
+    """The run's artifact location is not one that files are sent to."""
 
 
 def filing(client: MlflowClient, uri: str) -> MlflowClient:
-    """The client, whose files, images and texts of one run go through :func:`repository_for` the run's folder.
+    """A copy of the client that reads and writes one run's files through :func:`repository_for`.
 
     Its methods raise :class:`NoFolder` where there is none.
     """
@@ -83,7 +83,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port of the server that a request for an address is sent to, as its sender reads it.
+    """Scheme, host and port of the server that a request to an address reaches, parsed as the HTTP library does.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _allowed(uri: str, tracking_uri: str) -> str:
-    """The address of a folder of artifacts; of one that lies on a server, if that is asked, the server's."""
+    """The resolved address of an artifact folder, if its server may be asked."""
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
@@ -118,7 +118,7 @@ def _allowed(uri: str, tracking_uri: str) -> str:
 
 
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
-    """The folder of artifacts that lie on this machine; None for those elsewhere.
+    """The local path of an artifact folder; None if it is on another machine.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> byte
     OSError
         If it cannot be read, or the server does not answer.
     ValueError
-        If the address, its server or the file is none that is read, or the file larger than the limit.
+        If the address or its server may not be read, the file is not a regular one, or it exceeds the limit.
     """
     untrusted.file_name(name)
     folder = folder_of(uri, tracking_uri)

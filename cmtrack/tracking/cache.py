@@ -15,7 +15,7 @@ MAX_BYTES = 2 << 30
 
 
 def digest_of(content: bytes) -> str:
-    """Digest by which a file is known."""
+    """The digest that identifies a file's content."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -30,7 +30,7 @@ def cache_folder() -> Path:
 
 
 def cached(digest: str) -> bytes | None:
-    """The file of a digest; None where it is not kept, or no longer whole."""
+    """The cached file with this digest; None if it is absent or damaged."""
     path = _place(digest)
     if path is None:
         return None
@@ -48,7 +48,7 @@ def cached(digest: str) -> bytes | None:
 
 
 def keep(digest: str, content: bytes) -> None:
-    """Keep a file; a cache that cannot be written is no error."""
+    """Cache a file; a cache that cannot be written is ignored."""
     path = _place(digest)
     if path is None:
         return
@@ -71,6 +71,6 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 
 def _place(digest: str) -> Path | None:
-    """The path of a digest's file; None for what is no digest, which must never become a path."""
+    """The cache path of a digest; None for any other text, which must never become a path."""
     known = untrusted.digest(digest)
     return None if known is None else cache_folder() / known[:2] / known

@@ -180,7 +180,7 @@ def compare_by(
 
 
 def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:
-    """Names of the experiments of runs, by id; of several stores those whose ids mean one experiment."""
+    """Experiment names by id; an id that means two experiments in two stores is left out."""
     found: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
         try:
@@ -192,7 +192,7 @@ def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowCl
 
 
 def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
-    """The runs to read: all of repeated runs, whose gates are of a model's mean; else the best by their values."""
+    """The runs to read: all repeated runs, since gates apply to a model's mean; else the best by logged values."""
     if options.blocks is not None:
         return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), changes=options.changes)
     prefix, changes, limit = options.prefix, options.changes, options.limit
@@ -230,7 +230,7 @@ def _read(
     *,
     rows: bool = True,
 ) -> tuple[dict[str, BaseEvaluation], list[LeftOut], list[str]]:
-    """Evaluations by run id, read in parallel, runs that cannot be read, and notes on rows that cannot be."""
+    """Evaluations by run id, read in parallel; unreadable runs; and notes on unreadable rows."""
     runs = list(runs)
     evaluations: dict[str, BaseEvaluation] = {}
     unreadable: list[LeftOut] = []
@@ -264,7 +264,7 @@ def _with_sizes(runs: Mapping[str, TrackedRun], clients: Mapping[str, MlflowClie
 
 
 def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
-    """The first default metric that a run logged, or says to be undefined; under a grouping, that one run has."""
+    """The first default metric that is logged or tagged as undefined; under a grouping, one to be had."""
     if options.grouping is not None:
         first = sorted(runs, key=lambda run: run.run_id)[:1]
         found, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
@@ -280,7 +280,7 @@ def _prefixed(listed: str, prefix: str) -> list[str]:
 
 
 def _not_known(catalog: Catalog, *texts: Any) -> set[str]:
-    """Names of users' own metrics in texts that the catalog lacks."""
+    """Custom metrics named in gates and criteria that the catalog lacks."""
     words: list[str] = []
     for given in texts:
         words += [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
@@ -289,7 +289,7 @@ def _not_known(catalog: Catalog, *texts: Any) -> set[str]:
 
 
 def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) -> Catalog:
-    """The catalog with the declarations of these metrics, from the first of the runs' evaluations that have them."""
+    """The catalog with these custom metrics, as declared in the first evaluations that have them."""
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         try:
@@ -304,7 +304,7 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
 
 
 def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
-    """The baseline: a listed run, or another run of their stores.
+    """The baseline: a listed run, or another run in the same stores.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> Track
 
 
 def _nothing(listed: Listed, prefix: str) -> str:
-    """The error where no run holds a complete evaluation."""
+    """The error if no run holds a complete evaluation."""
     under = f" under the prefix {prefix!r}" if prefix else ""
     others = sorted({known for run in listed.runs for known in run.prefixes} - {prefix})
     named = [repr(known) for known in others if known]
@@ -346,7 +346,7 @@ def _notes(listed: Listed, options: CompareOptions) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Runs that stores list, sorted by what is known before any artifact is read.
+    """Runs that stores list, sorted by their tags and metrics before any artifact is read.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ class Listed:
     incomplete: tuple[LeftOut, ...] = ()
 
     def of(self, known: Mapping[str, TrackedRun]) -> Listed:
-        """The same with runs as they are known by their ids."""
+        """The same record with other runs, looked up by id."""
         return replace(
             self,
             runs=tuple(known[run.run_id] for run in self.runs),
@@ -389,7 +389,7 @@ def list_runs(
     order: Criterion | None,
     clients: Sequence[MlflowClient] | None = None,
 ) -> Listed:
-    """List runs of references, or of experiments, in one store or several; the best first where they are many.
+    """List the referenced runs, or those of experiments, in one or more stores; the best first if there are many.
 
     Raises
     ------
@@ -460,14 +460,14 @@ def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[
 
 
 def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
-    """With several stores, an experiment must be in one of them."""
+    """Check that each experiment is in one of several stores."""
     for name in names:
         if all(client.get_experiment_by_name(name) is None for client in clients):
             raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, clients))}")
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
-    """The order that the store sorts runs by, so that the limit cuts off the worst."""
+    """The `order_by` for the store, so that the limit cuts off the worst runs."""
     if order is None or not order.single or "`" in prefix:
         return []
     better = order.direction
@@ -487,7 +487,7 @@ def reduced(
     current: bool = False,
     read: frozenset[str] = frozenset(),
 ) -> Listed:
-    """Make the short list: per data set at most ``limit`` runs that pass the gates by their logged values.
+    """Shortlist at most ``limit`` runs per data set that pass the gates by their logged values.
 
     A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
     ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``current`` says that their
@@ -529,7 +529,7 @@ def reduced(
 
 
 def still_true(metric: str, changes: frozenset[str], catalog: Catalog) -> bool:
-    """True if a logged value holds although the run is judged again with the named arguments."""
+    """True if a logged value remains valid after reevaluation with the named arguments."""
     return not reads(metric, catalog) & changes
 
 
@@ -544,7 +544,7 @@ def _traits(run: TrackedRun, prefix: str) -> Traits:
 
 
 def _ordered(runs: list[TrackedRun], criterion: Criterion, prefix: str) -> list[TrackedRun] | None:
-    """Best logged value first; None where no run logged the metric."""
+    """Runs by logged value, the best first; None if no run logged the metric."""
     name = prefix + criterion.metrics[0]
     if not any(name in run.metrics for run in runs):
         return None

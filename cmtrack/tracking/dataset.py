@@ -27,7 +27,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def checked_name(name: str | None) -> str | None:
-    """The name that a person gives the evaluated rows.
+    """Validate the user's name for the evaluated rows.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def checked_name(name: str | None) -> str | None:
 
 
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
-    """The content of MLflow's page of a dataset: see :data:`FIELDS`; profile and schema are JSON.
+    """The fields of an MLflow dataset, see :data:`FIELDS`; profile and schema are JSON.
 
     Parameters
     ----------

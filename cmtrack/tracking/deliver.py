@@ -1,4 +1,4 @@
-"""Sending with a time limit, in a thread of its own, so that a slow store does not stop a training."""
+"""Sending in a thread with a timeout, so that a slow store does not stop a training."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LOCKED = "database is locked"
 
 
 class NoAnswer(ConnectionError):
-    """The store has not answered within the time limit; sending goes on in its own thread."""
+    """The store has not answered before the timeout; sending continues in its own thread."""
 
 
 class BusyEntry(Exception):
-    """Another process or thread is sending the entry, or another one to its place."""
+    """Another process or thread is sending this entry, or another entry to the same place."""
 
 
 def deliver(package: Package, client: MlflowClient | None = None, *, waited: bool = False) -> Sent:
@@ -127,7 +127,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
 
 @contextlib.contextmanager
 def _place(package: Package, anew: bool) -> Iterator[None]:
-    """Be the only one from this spool who sends to a run's prefix: what two send at once would mix there.
+    """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
 
     ``anew`` takes the place from the thread that sends this package, and stops with its next answer.
 
@@ -149,7 +149,7 @@ def _place(package: Package, anew: bool) -> Iterator[None]:
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
-    """The answer of the store to a question, asked in a thread of its own.
+    """The store's answer to a question that is asked in a separate thread.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
 
 class _Sender(threading.Thread):
-    """A thread that ends with the process, and knows those that its work begins."""
+    """A daemon thread that tracks the threads that its work starts."""
 
     begun: ClassVar[WeakSet[threading.Thread]] = WeakSet()
 
@@ -197,12 +197,12 @@ class _Sender(threading.Thread):
         self.look()
 
     def look(self) -> None:
-        """Remember the threads that were begun; those that others begin mostly hold back the end of the process."""
+        """Record the daemon threads that were started meanwhile: thread pools, mostly, that delay exit."""
         self.begun.update(thread for thread in set(threading.enumerate()) - self._before if thread.daemon)
 
 
 def _let_end() -> None:
-    """Let the process end although the store's client waits in thread pools that a sender has begun.
+    """Let the process exit while thread pools of the store's client, begun by a sender, still wait.
 
     Python waits for the work of such pools: with boto3, which waits 60 s for an answer of S3 and tries five times, for
     minutes. What they have in hand waits in the spool.
@@ -216,7 +216,7 @@ def _let_end() -> None:
 
 @functools.cache
 def _at_end() -> None:
-    """Have :func:`_let_end` called before the function of Python's that waits, which was registered before it."""
+    """Register :func:`_let_end` at exit, where it runs before Python's own wait for thread pools."""
     if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
         with contextlib.suppress(RuntimeError):  # the end has begun
             threading._register_atexit(_let_end)

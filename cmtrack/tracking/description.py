@@ -1,4 +1,4 @@
-"""Descriptions in MLflow: blocks of Markdown inside a text that a person may edit.
+"""Markdown blocks inside an MLflow description that users may edit.
 
 Each block stands between two comments, which MLflow does not show: it is written anew without touching what a person
 wrote. Links to files of a run are written when the run is known, without a host: they survive a move of the server.
@@ -38,7 +38,7 @@ _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
 def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool) -> str:
-    """The block of an evaluation: its result, its warnings, the matrix, and a few metrics.
+    """The block of an evaluation: result, warnings, confusion matrix, headline metrics.
 
     MLflow shows four lines of a description before "Show more": the report's link is on the first.
 
@@ -76,7 +76,7 @@ def _in_link(text: str) -> str:
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
-    """The matrix of the two groups where a step has two, else the matrix of MLflow's charts."""
+    """The confusion matrix of a step with two groups, else that of MLflow's charts."""
     steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
     two = [f"reduced_{step.name}" for step in steps if step.positive is not None]
     shown = [*two[-1:], *(name for name, picture in pictures.items() if picture.chart)]
@@ -104,7 +104,7 @@ def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
 
 
 def with_links(block: str, experiment_id: str, run_id: str, there: Container[str]) -> str:
-    """A block of :func:`description` for a run: links and pictures lead to its files; others are removed."""
+    """A block of :func:`description` with links to the run's files; links to absent files are removed."""
 
     def link(found: re.Match[str]) -> str:
         picture, words, file = found.groups()
@@ -121,7 +121,7 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
 
 
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
-    """A description with a labelled block in it: in place of its earlier one, else at the end.
+    """Insert a labelled block into a description: in place of its earlier version, else at the end.
 
     Nothing else is touched. A block that would make the text longer than MLflow takes is left out; one that the first
     version of cmtrack wrote, without a label, goes.

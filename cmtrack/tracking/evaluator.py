@@ -1,4 +1,4 @@
-"""The work of the evaluator plug-in of ``mlflow.models.evaluate``: MLflow's data and model -> ``log_evaluation``."""
+"""Implementation of the ``mlflow.models.evaluate`` plug-in: MLflow's data and model -> ``log_evaluation``."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def evaluate_dataset(
 def read_inputs(
     dataset: Any, config: Mapping[str, Any], known: frozenset[str], model: Any, predictions: str | None
 ) -> dict[str, Any]:
-    """The arguments of ``log_evaluation`` that say what was predicted.
+    """Labels, predictions and probabilities as arguments of ``log_evaluation``.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def read_inputs(
 
 
 def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The columns of the data that segments name, where they are names."""
+    """The data columns that ``segments`` names."""
     if not isinstance(given, (list, tuple)) or not all(isinstance(name, (str, list, tuple)) for name in given):
         return ()
     flat = [one for name in given for one in ([name] if isinstance(name, str) else name)]
@@ -204,7 +204,7 @@ def _plain(text: str) -> str:
 def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
-    """Labels and, where the model gives them, probabilities."""
+    """Labels and, if the model gives them, probabilities."""
     wanted, params = config.get("y_prob"), config.get("params")
     raw = _raw_model(model)
     classes = getattr(raw, "classes_", None)
@@ -236,7 +236,7 @@ def _predicted(
 
 
 def _raw_model(model: Any) -> Any:
-    """The model inside the wrapper, where its flavour gives it."""
+    """The model inside the pyfunc wrapper, if its flavour exposes it."""
     try:
         return model.get_raw_model()
     except Exception:
@@ -258,7 +258,7 @@ def _metrics(logged: LoggedEvaluation, chosen: Any, prefix: str, with_tag: bool)
 
 
 class _Fetched:
-    """Content that is fetched when it is asked for, also by ``EvaluationResult.save``."""
+    """Artifact with lazily fetched content, also in ``EvaluationResult.save``."""
 
     def _save(self, path: str) -> None:
         self.content  # type: ignore[attr-defined]  # noqa: B018 - fetched here

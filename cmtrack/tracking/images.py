@@ -11,7 +11,7 @@ from PIL.PngImagePlugin import PngImageFile
 
 
 class DrawnImage(PngImageFile):
-    """A PNG file: saving copies it, where Pillow would compress its pixels anew; thumbnails are made in two steps."""
+    """A PNG file that is copied instead of recompressed when saved; thumbnails are made in two steps."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -131,7 +131,7 @@ def with_predictions(
 def with_kept_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[BaseEvaluation, str]:
-    """The same evaluation with its rows where they were kept, and the reason why kept rows cannot be read."""
+    """The evaluation with its kept rows, and why they cannot be read if so."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except ValueError as error:
@@ -139,7 +139,7 @@ def with_kept_predictions(
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
-    """The reason why a run cannot be read, for a line that has its name already."""
+    """The reason why a run cannot be read, without the run's name."""
     return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
 
 
@@ -151,7 +151,7 @@ def _said(error: Exception) -> str:
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
-    """The file of a run that holds the predictions by row of an evaluation.
+    """The name of the run's file with per-row predictions.
 
     A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made from.
     """
@@ -160,13 +160,13 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
-    """True where predictions by row may be there: a run that was logged with digests has one of each of its files."""
+    """True if the run may hold per-row predictions: their digest is among its tags, or it has no digests at all."""
     known = digests(run.tags, prefix)
     return digest_key(EVALUATION_FILE) not in known or not {digest_key(PREDICTIONS_FILE), ROWS_FILE}.isdisjoint(known)
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
-    """A file that an evaluation left in a run: from its folder, from the cache, or from the artifact store.
+    """An artifact of an evaluation, read from a local folder, the cache or the artifact store.
 
     Raises
     ------

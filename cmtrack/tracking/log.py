@@ -233,7 +233,7 @@ def log_evaluation(
 
 @dataclass(frozen=True)
 class Destination:
-    """The destination of an evaluation, and the parts that go there; by default nowhere yet."""
+    """The destination of an evaluation and the parts to log; by default no run yet."""
 
     run_id: str | None = None
     model_id: str | None = None
@@ -247,7 +247,7 @@ class Destination:
 
 
 def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool = True) -> Package:
-    """The evaluation as an entry of the spool, whole; without a folder where no place can be written."""
+    """Write the whole evaluation to the spool; the package has no folder if no place is writable."""
     import mlflow
 
     place: dict[str, Any] = {
@@ -289,7 +289,7 @@ def chosen_run(run_id: str | None) -> str:
 
 
 def name_of_run(run_id: str) -> str:
-    """The name of a run that is active, or was made here; empty for others: no store is asked for it."""
+    """The name of an active run or of one made here; empty for others, without a request to the store."""
     import mlflow
 
     active = mlflow.active_run()
@@ -334,7 +334,7 @@ def _not_computed(
 def not_sent(
     error: Exception, evaluation: BaseEvaluation, package: Package, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
-    """Say that an evaluation waits in the spool: raised where that is wanted, else a warning."""
+    """Warn, or raise if `strict`, that the evaluation was only spooled."""
     if package.folder is None:
         return _lost(error, "no place on this machine could be written", evaluation, run_id, strict)
     if strict:
@@ -370,7 +370,7 @@ _MAX_PARAM = 500
 
 @dataclass(frozen=True, eq=False)
 class NestedEvaluation:
-    """An evaluation that gets a run of its own below another.
+    """An evaluation for a nested run.
 
     Attributes
     ----------
@@ -397,7 +397,7 @@ def log_nested(
     predictions: bool | str = "auto",
     strict: bool = False,
 ) -> tuple[LoggedEvaluation, ...]:
-    """Log each evaluation to a new run below ``run_id`` (by default the active run), which has ended afterwards.
+    """Log each evaluation to a new nested run of ``run_id`` (by default the active run), and end it.
 
     The runs are made by the client: the active run stays what it is, and other threads are not concerned. Where a run
     cannot be made, the evaluation is kept in the local folder, with a warning.

@@ -1,4 +1,4 @@
-"""Waiting packages, read from untrusted folders: every value is checked."""
+"""Spooled packages, read from untrusted folders: every value is validated."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read(folder: Path) -> Package:
 
 
 def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
-    """The destination of an evaluation: run, model, prefix, step and store, as two files of an entry have them.
+    """Run, model, prefix, step and store of an entry, read from its manifest or its intent.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _digest(package: Package, name: str) -> str | None:
 
 
 def _whole_evaluation(package: Package, files: set[str]) -> bytes:
-    """The evaluation's file; refused where it is not the one that was written."""
+    """Check the evaluation's file against its digest."""
     assert package.folder is not None
     file = _file(names.file_name(names.EVALUATION_FILE, package.prefix), files)
     content = untrusted.read_file(package.folder / ARTIFACTS / file, MAX_BYTES)
@@ -127,7 +127,7 @@ def _whole_evaluation(package: Package, files: set[str]) -> bytes:
 
 
 def _with_whole_rows(package: Package, files: set[str], evaluation: bytes) -> Package:
-    """The package with its rows, or without where they are gone or damaged, which is then a problem.
+    """The package with its rows; if they are missing or damaged, without them and with a problem.
 
     Other rows than those that were written are whole if they are the evaluation's: a process that took out their
     probabilities may have ended before it wrote their new digest.

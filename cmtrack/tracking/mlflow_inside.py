@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,11 @@ def default_experiment_id() -> str:
     from mlflow.tracking.default_experiment.registry import get_experiment_id
 
     return str(get_experiment_id())
+
+
+def latest_metrics(run: Any) -> Sequence[Any]:
+    """The latest points of a run's metrics with their times, which ``run.data.metrics`` lacks."""
+    return getattr(run.data, "_metric_objs", ())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Names of what an evaluation leaves in a run: files, tags, metrics; all of them under one prefix."""
+"""Names of an evaluation's files, tags and metrics in a run, all under one prefix."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 
 
 def check_prefix(prefix: str) -> str:
-    """The prefix itself, if MLflow takes it in metric names and image keys.
+    """Validate a prefix by MLflow's rules for metric names and image keys.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def tag(name: str, prefix: str = "") -> str:
 
 
 def told(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
-    """A run's tag for people, also by the name of earlier versions."""
+    """The value of a readable tag, also under its former name."""
     return tags.get(tag(name, prefix), tags.get(former_tag(name, prefix)))
 
 
@@ -73,12 +73,12 @@ def former_tag(name: str, prefix: str) -> str:
 
 
 def digest_key(name: str) -> str:
-    """The entry of :func:`digests` for a file: ``evaluation`` for ``cmtrack_evaluation.json``."""
+    """The key in :func:`digests` of a file: ``evaluation`` for ``cmtrack_evaluation.json``."""
     return name.removeprefix("cmtrack_").split(".")[0]
 
 
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """The facts in a run's tags that programs need of an evaluation, by entry.
+    """Machine-readable facts of an evaluation from a run's tags, by key.
 
     The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows), ``evaluation`` and
     ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`. Tags of earlier versions are read,
@@ -96,7 +96,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 
 
 def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
-    """Tags in which :func:`digests` finds other values; an entry of None goes."""
+    """Tags with changed values of :func:`digests`; None removes a key."""
     before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {former_tag(name, prefix) for name in SHORT}
     kept = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
     others = {name: text for name, text in tags.items() if name not in before}

@@ -1,4 +1,4 @@
-"""Everything that an evaluation leaves in a run, first as a folder on disk.
+"""All files, metrics and tags of a logged evaluation, first as a folder on disk.
 
 The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
 ``artifacts/`` holds the files; ``manifest.json`` the metrics, tags, the description and where they belong. No
@@ -131,7 +131,7 @@ class Package:
         return next((path.read_bytes() for path in found), None)
 
     def with_rows(self, content: bytes | None) -> Package:
-        """The package whose tags name this file of rows, or none."""
+        """The package with tags for this file of rows; None removes them."""
         key, file = names.digest_key(names.PREDICTIONS_FILE), names.file_name(names.PREDICTIONS_FILE, self.prefix)
         changed = {key: None, names.ROWS_FILE: None} if content is None else digests({file: content}, self.prefix)
         return replace(self, tags=names.with_digests(self.tags, self.prefix, changed))
@@ -257,7 +257,7 @@ def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Pack
 
 
 def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
-    """Rewrite files of a package in ``artifacts/``, and last the data beside them: each is whole, or as it was."""
+    """Rewrite artifacts of a package, then its manifest; each file is replaced atomically."""
     assert package.folder is not None
     changed = {package.folder / ARTIFACTS / name: content for name, content in files.items()}
     write_whole(changed | {package.folder / MANIFEST: _manifest(package)}, private=True)
@@ -305,7 +305,7 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
-    """Digests by which later readers know the files, as :func:`cmtrack.tracking.names.digests` has them."""
+    """Digests that identify the written files, by the keys of :func:`cmtrack.tracking.names.digests`."""
     known = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)

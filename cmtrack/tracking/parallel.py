@@ -1,4 +1,4 @@
-"""Work in threads on many runs at once, and what a process that is forked meanwhile must not inherit."""
+"""Thread pools over many runs, and forks of the process while locks are held."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def each(
     told: Callable[[Item, int], object] = lambda *_: None,
     workers: int = WORKERS,
 ) -> list[Future[Result]]:
-    """Do the same with many items in several threads.
+    """Apply an action to many items in a thread pool.
 
     An interrupt, or an error that ``told`` raises, ends the work: what is under way is done whole, nothing else is
     begun, and it is raised.
@@ -63,7 +63,7 @@ def each(
 
 @contextmanager
 def forks_wait(once: str = "") -> Iterator[None]:
-    """Hold back forks of this process by other threads while something is done that holds locks and imports modules.
+    """Delay forks by other threads while this block holds locks and imports modules.
 
     A worker inherits locks that nobody in it will ever release: of a module that is being imported, of a figure that is
     being drawn, of a property that is being computed. So a fork waits for what is under way, at most

@@ -121,7 +121,7 @@ def publish(
 
 
 def review_of(run: Run) -> Run | None:
-    """The review that last judged a run; None where none did, or it is not there any more."""
+    """The latest review of a run; None if there is none, or it was deleted."""
     from mlflow.exceptions import MlflowException
 
     known = run.tags.get(tag("review"), "")
@@ -157,7 +157,7 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 
 def _home(comparison: Comparison) -> Run:
-    """The run into whose store and experiment the review goes: the chosen one, else the first that was compared."""
+    """The run that decides the review's store and experiment: the chosen one, else the first compared."""
     best = comparison.best
     if best is not None:
         first = [best.runs[0].run if isinstance(best, RankedModel) else best.run]
@@ -179,7 +179,7 @@ def _others(comparison: Comparison) -> Iterator[Run]:
 
 
 def _experiment(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """The experiment's id; created if it does not exist, with its artifacts at a location or the store's default."""
+    """The id of an experiment, which is created if absent, with an artifact location or the store's default."""
     found = client.get_experiment_by_name(name)
     if found is None:
         return str(client.create_experiment(name, location))
@@ -189,7 +189,7 @@ def _experiment(client: MlflowClient, name: str, location: str | None = None) ->
 
 
 def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
-    """The experiment of reviews beside that of the runs; where it cannot be made, that of the runs."""
+    """The separate experiment for reviews; if it cannot be created, that of the runs."""
     from mlflow.exceptions import MlflowException
 
     home = client.get_experiment(of)
@@ -261,7 +261,7 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class _Said:
-    """The words of a review on each run, for the page of the run and of its models."""
+    """The review's tags and description for each run and its models."""
 
     comparison: Comparison
     review: str
@@ -273,7 +273,7 @@ class _Said:
         return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
 
     def described(self, note: str | None, standing: str) -> str:
-        """A description with the decision, the rank and the link in it; nothing else is touched."""
+        """Insert decision, rank and link into a description; the rest stays unchanged."""
         rank = f"**Rank {standing}** by {markdown_text(self.comparison.criterion)}"
         rank = f"**{capital(standing)}**" if standing == STOPPED else rank
         said = markdown_text(decision(self.comparison)[0])
@@ -284,7 +284,7 @@ class _Said:
 def _tag_all(
     comparison: Comparison, clients: dict[str, MlflowClient], said: _Said, problems: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tag runs and logged models in their own stores; a refusal is listed as a problem and raises no error."""
+    """Tag runs and logged models in their own stores; refusals become problems, not errors."""
     runs, models = [], []
     for run, standing in _standings(comparison):
         client = clients.get(run.tracking_uri)
@@ -302,7 +302,7 @@ def _tag_all(
 def _describe_versions(
     client: MlflowClient, chosen: Run, found: list[Any], said: _Said, problems: list[str]
 ) -> tuple[str, ...]:
-    """Say on the pages of the chosen run's model versions, or of those found, what was decided; give their names."""
+    """Write the decision to the descriptions of the model versions; return their names."""
     ranks = [standing for run, standing in _standings(said.comparison) if run.run_id == chosen.run_id]
     if not found:
         what = f"model versions of run {chosen.run_id}"

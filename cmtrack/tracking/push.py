@@ -101,7 +101,7 @@ def push(
 
 @dataclass
 class _Push:
-    """One pass over the entries, with what is known of their stores."""
+    """One pass over the entries, with the state of their stores."""
 
     tracking_uri: str | None
     experiment_name: str | None
@@ -110,7 +110,7 @@ class _Push:
     unanswered: Counter[str] = field(default_factory=Counter)
 
     def push(self, entry: spool.Entry) -> PushedEntry:
-        """Send one entry; an error is a reason to keep it."""
+        """Send one entry; on an error it stays in the spool."""
         if entry.kind == "inputs":
             return _refused(entry.folder, HOW_TO_EVALUATE)
         try:
@@ -167,7 +167,7 @@ def _kept(folder: Path, run_id: str | None, reason: str) -> PushedEntry:
 
 
 def _with_credentials(uri: str | None) -> str | None:
-    """The store that an entry was meant for; the one that is set, with its credentials, where it is the same.
+    """The tracking URI of an entry, with the credentials of the current one if it is the same store.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
 
 
 def _with_run(package: packages.Package, client: MlflowClient, experiment_name: str) -> packages.Package:
-    """A new run for an evaluation that has none; the entry remembers it before anything is sent."""
+    """Create a run for an evaluation without one; its id is stored in the entry before anything is sent."""
     experiment = client.get_experiment_by_name(experiment_name)
     where = client.create_experiment(experiment_name) if experiment is None else experiment.experiment_id
     assert package.folder is not None
@@ -214,7 +214,7 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
 
 
 def _rebuilt(entry: spool.Entry) -> packages.Package:
-    """A whole package from what a killed process left: its evaluation, which is written first, and its rows.
+    """Rebuild the package that a killed process left unfinished, from its evaluation and rows.
 
     Raises
     ------

@@ -200,7 +200,7 @@ def regroup_runs(
 
 
 def default_prefix(grouping: Grouping) -> str:
-    """The name of the last step, made legal, and an underscore.
+    """The name of the last step, with illegal characters replaced, and an underscore.
 
     Raises
     ------
@@ -223,7 +223,7 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """True where a run holds what this job would write, as its tags say."""
+        """True if the run's tags show that this job was done."""
         if run.status(self.prefix) != "completed":
             return False
         known = names.digests(run.tags, self.prefix)
@@ -246,7 +246,7 @@ class _Job:
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
-        """Digest of what the numbers are made from, and how; empty where the source is not known by its digests."""
+        """Digest of source and grouping; empty if the source has no digests."""
         known = names.digests(run.tags, self.source_prefix)
         sources = [known.get(names.digest_key(name)) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)]
         if sources[0] is None:
@@ -255,7 +255,7 @@ class _Job:
         return digest_of(json.dumps(made, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
-        """Regroup one run; an error is a reason to leave it out."""
+        """Regroup one run; on an error it is left out with the reason."""
         reason = run.why_incomplete(self.source_prefix) or self._in_the_way(run)
         if reason:
             raise ValueError(reason)
@@ -281,7 +281,7 @@ class _Job:
         return ""
 
     def _load(self, run: TrackedRun, client: MlflowClient) -> tuple[Evaluation, tuple[str, ...]]:
-        """The evaluation with its rows, where they were kept and are whole."""
+        """The evaluation, with its rows if they were kept and are intact."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
         return of_classes(evaluation), (f"regrouped without its predictions by row: {problem}",) if problem else ()
@@ -314,7 +314,7 @@ class _Job:
 
 
 def _check_apart(prefix: str, source_prefix: str) -> None:
-    """Refuse a prefix whose tags or files are those of another evaluation."""
+    """Raise ValueError if tags or files of the prefix belong to another evaluation."""
     for other in dict.fromkeys(("", source_prefix)):
         alike = names.tag("status", prefix) == names.tag("status", other)
         if alike or names.file_name("", prefix) == names.file_name("", other):

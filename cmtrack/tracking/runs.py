@@ -1,4 +1,4 @@
-"""Runs as the tracking store lists them, where to look for them, and the model version that a run stands for."""
+"""Runs as the tracking store lists them, lookup by reference, and their model versions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
 
 @dataclass(frozen=True, eq=False)
 class TrackedRun(Run):
-    """A run of a tracking store, and what its tags say of the evaluations that it holds."""
+    """A run of a tracking store, and the state of its evaluations by its tags."""
 
     def status(self, prefix: str = "") -> str:
-        """Give "completed", "started", or "" where the run has no evaluation under a prefix."""
+        """The status "completed" or "started" of the evaluation under a prefix; empty without one."""
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """The reason why there is no complete evaluation under a prefix; empty where there is one."""
+        """Why there is no complete evaluation under a prefix; empty if there is."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -51,12 +51,12 @@ class TrackedRun(Run):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The prefixes under which there are complete evaluations, as they were logged; "" is none."""
+        """The prefixes of complete evaluations, as logged; "" means without a prefix."""
         found = (_STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed")
         return tuple(sorted(self.logged_prefix(match[1] or "") for match in found if match))
 
     def logged_prefix(self, prefix: str) -> str:
-        """The prefix as the run's evaluation was logged: ``test`` is enough where that was ``test/``."""
+        """The full prefix of the logged evaluation: ``test`` also finds ``test/``."""
         if not prefix or not self.status(prefix):
             return prefix
         plain = prefix.rstrip("/ ._-")
@@ -78,7 +78,7 @@ class TrackedRun(Run):
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """A client of one store; None is MLflow's own choice.
+    """A client for one store; None means MLflow's default.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _datasets(run: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _logged_size(tags: Mapping[str, str]) -> int:
-    """Bytes of the last model that a run logged, by the tag that MLflow wrote up to its version 2; 0 without one."""
+    """Bytes of the last logged model, by the tag of MLflow 2; 0 without one."""
     try:
         models = untrusted.parsed_json(tags.get("mlflow.log-model.history", "[]"))
         return int(models[-1]["model_size_bytes"])
@@ -135,7 +135,7 @@ def _logged_size(tags: Mapping[str, str]) -> int:
 
 
 def model_size(run: Run, client: MlflowClient) -> int:
-    """Bytes of the logged models of a run, as their ``MLmodel`` files say; 0 where one of them does not."""
+    """Total bytes of a run's logged models by their ``MLmodel`` files; 0 if one lacks its size."""
     total = 0
     for model_id in run.model_ids:
         try:
@@ -266,7 +266,7 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
 
 
 def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:
-    """The one run whose id begins with a text; None where there is none.
+    """The unique run whose id has this beginning; None if there is none.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Seq
 
 
 def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
-    """The finished run with an evaluation that started last, in experiments by name or in the active one.
+    """The newest finished run with an evaluation, in the named experiments or the active one.
 
     Raises
     ------
@@ -315,13 +315,13 @@ def find_all(
     progress: Callable[[int], object] = lambda _: None,
     experiments: Sequence[str] = (),
 ) -> list[TrackedRun]:
-    """The runs that references mean, in their order, asked for at the same time; errors are those of :func:`find`."""
+    """The referenced runs in order, fetched in parallel; errors as in :func:`find`."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
     return [job.result() for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))]
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id: names that are shared get the beginning of the id."""
+    """A distinct name for each run id; equal names get the beginning of the id."""
     shared = Counter(runs.values())
     taken = {name for name, times in shared.items() if times == 1}
     out: dict[str, str] = {}
@@ -337,7 +337,7 @@ def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, which may quote a server: without credentials and control characters."""
+    """The first line of an error's text, without credentials or control characters of a server."""
     return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
 
 
@@ -360,7 +360,7 @@ def _as_text(reference: Any) -> str:
 
 
 def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
-    """The run's id and the logged model that it was asked for by."""
+    """The run's id, and the logged model that the reference named."""
     if text.startswith("runs:/"):
         return text.removeprefix("runs:/").split("/")[0], ()
     if text.startswith("m-"):
@@ -386,7 +386,7 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
 
 
 def _run_of_model(model_id: str, client: MlflowClient) -> str:
-    """The run that holds a logged model's evaluation: the last that logged metrics for it, else its source."""
+    """The run with a logged model's evaluation: the last to log metrics for it, else its source run."""
     model = client.get_logged_model(model_id)
     logged = [metric for metric in model.metrics or [] if metric.run_id and "/" in metric.key]
     if logged:
@@ -397,7 +397,7 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 
 def as_references(runs: Any) -> list[Any]:
-    """References from what ``compare(runs)`` takes: one reference, several, or a frame of ``mlflow.search_runs``."""
+    """References from the argument of ``compare(runs)``: one, several, or a frame of ``mlflow.search_runs``."""
     if isinstance(runs, (str, TrackedRun)) or (hasattr(runs, "run_id") and not hasattr(runs, "columns")):
         return [runs]
     if hasattr(runs, "columns"):
@@ -410,7 +410,7 @@ def as_references(runs: Any) -> list[Any]:
 
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
-    """The one model version that came from a run or from its logged models.
+    """The only model version of a run or its logged models.
 
     Raises
     ------
@@ -436,7 +436,7 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
 
 
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
-    """The model versions that came from a run or from its logged models."""
+    """The model versions of a run and its logged models."""
     from mlflow.exceptions import MlflowException
 
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))

@@ -1,4 +1,4 @@
-"""Past runs by segments that were not declared: attributes of the rows are joined to the kept predictions."""
+"""Past runs by undeclared segments: row attributes are joined to the kept predictions."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def segment_runs(
 
 
 def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None) -> Any:
-    """The row of the table for each row of a run; None where they are in the same order.
+    """The table's row index for each row of a run; None if both have the same order.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def _by_index(evaluation: Evaluation, table: Any, row_ids: Any, n_rows: int) -> 
 
 
 def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
-    """Hold ids to the digest of a run, which does not tell which of them differ."""
+    """Check row ids against the run's digest, which cannot show which ids differ."""
     kept = evaluation.statistics.row_ids
     if kept is None:
         raise ValueError("it was logged without row ids: match the rows by y_true=, the table's actual labels")

@@ -214,7 +214,7 @@ def _upload(client: MlflowClient, package: Package, name: str) -> None:
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
-    """The reason why a store refuses a file or a request; empty where it accepts.
+    """The reason why a store refuses an upload; empty if it accepts.
 
     A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
     meanwhile, and the second try ends as the first, that is a refusal, too.
@@ -328,7 +328,7 @@ def _only_model(run: Any, step: int) -> str | None:
 
 
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
-    """The tag that lists a run's tables, with some more and without those that are gone.
+    """The tag with a run's list of tables, with some added and others removed.
 
     A list that is damaged begins anew.
     """
@@ -353,7 +353,7 @@ _TAGS = (
 
 
 def is_there(run: Any, package: Package) -> bool:
-    """True where the run holds all of this package, so that nothing is to be sent."""
+    """True if the run already holds the whole package."""
     tags, metrics = run.data.tags, run.data.metrics
     if tags.get(names.tag("status", package.prefix)) != "completed" or names.tag(LEFT_OUT, package.prefix) in tags:
         return False
@@ -374,7 +374,7 @@ def _same(run: Any, package: Package) -> bool:
 
 
 def what_is_there(run: Any, package: Package) -> str:
-    """Another evaluation under the package's prefix, in words; empty where there is none.
+    """Description of another evaluation under the package's prefix; empty if there is none.
 
     An evaluation of a step takes the place of that of an earlier step: that is no other one.
     """
@@ -390,14 +390,13 @@ def what_is_there(run: Any, package: Package) -> str:
 
 
 def _newest(run: Any, package: Package) -> int:
-    """Time of the newest metric of a run that the package has, too, in milliseconds; 0 where none is newer than it."""
-    points = getattr(run.data, "_metric_objs", ())  # its public metrics have no times
-    times = [point.timestamp for point in points if point.key in package.metrics]
+    """Timestamp (ms) of the newest metric shared with the run; 0 if the package is newer."""
+    times = [point.timestamp for point in mlflow_inside.latest_metrics(run) if point.key in package.metrics]
     return max((one for one in times if one > package.timestamp), default=0)
 
 
 def stale_metrics(run: Any, package: Package) -> list[str]:
-    """Metrics of an earlier evaluation that the new one has not."""
+    """Metrics of an earlier evaluation that the new one lacks."""
     found = []
     for name in run.data.metrics:
         if name.startswith(package.prefix) and name not in package.metrics:
@@ -417,7 +416,7 @@ def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:
 
 
 def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Iterable[str]) -> None:
-    """Remove the files of an earlier evaluation, where the store can remove files.
+    """Remove the files of an earlier evaluation, if the store supports it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Settings of a person, a project or an organisation: which rows of an evaluation may be written and sent.
+"""Privacy settings of a user, project or organisation: which rows may be written and sent.
 
 By default an evaluation that is logged carries the judged rows along: each row's actual and predicted label, its
 probabilities, weight and group, and its segment by each declared column. The environment variable
@@ -50,7 +50,7 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The rows of an evaluation that are written.
+    """The decision on which rows of an evaluation are written.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class KeptRows:
 
 
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
-    """The outcome of a caller's ``predictions=`` under the settings.
+    """Apply the settings to a caller's ``predictions=``.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
 
 
 def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tuple[BaseEvaluation | None, str]:
-    """The evaluation with the rows that are written (None where none are), and a sentence that says which."""
+    """The evaluation with the rows to write (None without any), and a sentence on them."""
     kept = kept_rows(asked)
     if evaluation.rows is None:
         return None, "0 rows are logged: the evaluation has none."
@@ -109,7 +109,7 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
 
 
 def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:
-    """The arrays of a failed evaluation that may be kept for later, and why others are not."""
+    """The inputs of a failed evaluation that may be stored, and why others may not."""
     try:
         kept = kept_rows(asked)
     except ValueError:
@@ -123,7 +123,7 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
 
 
 def safe(asked: bool | str) -> bool | str:
-    """The caller's wish, or False where there is no such thing."""
+    """The caller's ``predictions=`` if valid, else False."""
     try:
         _asked(asked)
     except ValueError:
@@ -132,7 +132,7 @@ def safe(asked: bool | str) -> bool | str:
 
 
 def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
-    """A package that waited, without the rows that may not be sent now; and what was taken out.
+    """A spooled package without rows that may no longer be sent, and what was removed.
 
     The rows are taken out of its folder, too: what may not be sent is not kept for later.
     """
@@ -168,7 +168,7 @@ def _asked(asked: Any) -> str:
 
 
 def _setting() -> tuple[str, str]:
-    """The setting and where it stands; "auto" where there is none."""
+    """The setting and its source; "auto" by default."""
     given = os.environ.get(VARIABLE, "").strip()
     if given:
         return _read(given, VARIABLE, f"{VARIABLE}={given}")
@@ -184,7 +184,7 @@ def _setting() -> tuple[str, str]:
 
 
 def _of_project(path: Path) -> tuple[str, str] | None:
-    """The setting of a project's file; None where it has none."""
+    """The setting in a project's file; None if absent."""
     try:
         if not path.is_file():
             return None

@@ -1,4 +1,4 @@
-"""Local folders of evaluations that wait to be sent; an entry is whole or absent.
+"""Local queue of evaluations to be sent; each entry is complete or absent.
 
 Every evaluation passes through here on its way to the store and is removed when it has arrived: what is left is what
 did not. An entry is written under a hidden name and renamed when it is whole. Its writer holds a lock that the kernel
@@ -78,7 +78,7 @@ class Entry:
 
     @property
     def foreign(self) -> bool:
-        """True where it belongs to another user: the store that it names is then not trusted."""
+        """True if it belongs to another user: the store that it names is then not trusted."""
         return hasattr(os, "geteuid") and self.folder.stat().st_uid != os.geteuid()
 
 
@@ -110,7 +110,7 @@ def _temporary_bases() -> list[Path]:
 
 
 def _own_temporaries(base: Path) -> list[Path]:
-    """Private folders of this user among the temporary files; those of other users are not read."""
+    """Private temporary spool folders of this user; those of others are not read."""
     found = []
     with contextlib.suppress(OSError):
         for path in sorted(base.glob(f"{_TEMPORARY}*")):
@@ -122,7 +122,7 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 
 def _places() -> Iterator[Path]:
-    """Folders to write into, in order; each is made when it is reached."""
+    """Candidate folders in order of preference; each is created when tried."""
     yield spool_folder()
     yield _of_user()
     for base in _temporary_bases():
@@ -176,7 +176,7 @@ class Draft:
             self._move()
 
     def settle(self) -> Path | None:
-        """Give the whole entry its name, and return its place; None where there is none."""
+        """Rename the finished entry to its final name; return its path, None without one."""
         while self.folder is not None:
             entry = self.folder.with_name(self._name)
             if os.name == "nt":  # an open file keeps its folder's name
@@ -226,7 +226,7 @@ class Draft:
 
 @contextlib.contextmanager
 def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
-    """An entry to write into; what it is meant for is written first.
+    """A new entry to write into; its destination is written first.
 
     An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
     among it, and is passed on. ``of`` is an unfinished entry that the new one takes the place of: beside that it is
@@ -248,7 +248,7 @@ def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
 
 
 def keep_inputs(arrays: dict[str, Any]) -> Path | None:
-    """Keep the arrays of an evaluation that could not be computed; labels as texts, no pickles.
+    """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
 
     Returns
     -------
@@ -268,12 +268,12 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, in a folder that is made if it does not exist."""
+    """Write a file readable by its owner only, creating its folder."""
     write_whole({path: content}, private=True, synced=False)
 
 
 def remove(entry: Path) -> None:
-    """Remove an entry in one step, what killed processes left of it, and the folder with the last entry."""
+    """Remove an entry atomically, with leftovers of killed processes, and an empty spool folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     for left in (entry.with_name(f".{entry.name}"), *entry.parent.glob(f".{glob.escape(entry.name)}.*")):
         shutil.rmtree(left, ignore_errors=True)
@@ -293,7 +293,7 @@ def _tidy(folder: Path) -> None:
 
 
 def entries(folder: Path | None = None) -> list[Entry]:
-    """The entries that wait, the oldest first; folders that are no entries, and links, are passed over.
+    """The waiting entries, oldest first; other folders and links are ignored.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def entries(folder: Path | None = None) -> list[Entry]:
 
 
 def made(name: str) -> int | None:
-    """Milliseconds since 1970 at which an entry was begun, by its name; None where the name does not say it."""
+    """Creation time of an entry by its name, in milliseconds since 1970; None if the name has none."""
     try:
         return int(datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:
@@ -346,7 +346,7 @@ def read_intent(folder: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
-    """Lock an entry while it is sent, or the place that it is sent to; False where somebody else holds it.
+    """Lock an entry, or the place it is sent to; gives False if another sender holds the lock.
 
     A place is locked by a file beside the entries, which is gone afterwards: entries of one spool do not mix there.
     ``anew`` takes it from a thread that will stop.
@@ -377,7 +377,7 @@ def _is_linked(handle: int) -> bool:
 
 
 def _abandoned(folder: Path) -> bool:
-    """True where no process writes the entry any more."""
+    """True if no process is writing the entry any more."""
     try:
         if (folder / _LOCK).is_file():
             handle = _acquire(folder / _LOCK)
@@ -405,7 +405,7 @@ def _release(handle: int) -> None:
 
 
 def _acquire(lock: Path) -> int | None:
-    """Lock a file for as long as this process lives, or the handle is open; None where locks are not to be had.
+    """Lock a file until its handle is closed; None if the file system has no locks.
 
     Raises
     ------
@@ -440,7 +440,7 @@ def _acquire(lock: Path) -> int | None:
 
 
 def _forked() -> None:
-    """Drop the locks that a forked process inherits: a lock belongs to the process that took it."""
+    """Close inherited locks in a forked process: a lock belongs to the process that took it."""
     for handle in _held:
         os.close(handle)
     _held.clear()

@@ -1,4 +1,4 @@
-"""Temporary use of a tracking store, and the end of a run; the caller's settings are restored."""
+"""Temporary tracking URI and quiet mode, and the start and end of runs; settings are restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOGGERS = ("mlflow", "alembic")
 
 @contextmanager
 def tracking_store(uri: str | None) -> Iterator[str]:
-    """Use a tracking URI inside the block (None: the one that is set), and give the one in use.
+    """Use a tracking URI inside the block (None: the current one), and yield it.
 
     MLflow keeps the URI per process and in an environment variable; both are put back.
     """
@@ -70,14 +70,14 @@ made_runs: dict[str, str] = {}
 
 
 def create_run(client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None) -> Any:
-    """Make a run, and remember its name for the figures of its evaluation."""
+    """Create a run, and cache its name for figures."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)
     made_runs[str(run.info.run_id)] = name
     return run
 
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
-    """Set a run's end. MLflow then prints a link to it: not where the link would show a password."""
+    """End a run, without the link that MLflow prints if it would show a password."""
     before = os.environ.get(_NO_LINKS)
     if untrusted.without_credentials(client.tracking_uri) != client.tracking_uri:
         os.environ[_NO_LINKS] = "true"

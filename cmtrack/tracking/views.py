@@ -1,4 +1,4 @@
-"""Saved views: the list of runs and the charts of MLflow's own pages, laid out for one ranking.
+"""Saved views: MLflow's own run list and charts, arranged for one ranking.
 
 A view is a tag of the experiment (``mlflow.sharedViewState.<key>``) that its pages read when the address names it.
 MLflow documents neither the tag nor its value. What the value must be depends on the server's version, and a wrong one
@@ -54,7 +54,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a saved view that versions of MLflow read.
+    """The format of saved views in a range of MLflow versions.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
 
 
 def _compared(comparison: Comparison) -> list[Run]:
-    """The runs that are ranked or stopped, those of a store."""
+    """The ranked and stopped runs of one store."""
     found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
     if not found:
         raise ValueError("a view needs a run that is ranked or that a gate stopped, got none")
@@ -183,7 +183,7 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
 
 
 def server_version(client: MlflowClient) -> str:
-    """The version of the MLflow that shows a store's pages: the server's own, else the one that is installed here.
+    """The MLflow version that shows a store's pages: the server's, else the installed one.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def server_version(client: MlflowClient) -> str:
 
 
 def form_for(version: str) -> Form:
-    """The form that a version reads.
+    """The format that a version reads.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """The tag's value with as many of the cards as there is room for, and the number of those left out.
+    """The tag's value with as many cards as fit, and the number left out.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _deflated(data: Any) -> str:
 def _state(
     comparison: Comparison, runs: Sequence[Run], notes: list[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The state of the page, and the cards of everything that is not shown, marked as deleted."""
+    """The page's state, and the unused cards, marked as deleted."""
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
     deciding = [prefix + metric for metric in comparison.criterion.metrics if prefix + metric in logged]
@@ -323,7 +323,7 @@ def _state(
 
 
 def _logged(runs: Iterable[Run]) -> list[str]:
-    """Logged metrics, those of the most runs first."""
+    """Logged metrics, the most frequent first."""
     times = Counter(metric for run in runs for metric in run.metrics if "`" not in metric)
     return sorted(times, key=lambda metric: (-times[metric], metric))
 
@@ -331,13 +331,13 @@ def _logged(runs: Iterable[Run]) -> list[str]:
 def _second(
     comparison: Comparison, runs: Sequence[Run], deciding: Sequence[str], logged: Sequence[str], prefix: str
 ) -> str:
-    """A metric to set the criterion against: its own second one, a gate's, or the next headline metric."""
+    """The second metric of the scatter plot: the criterion's own second, a gate's, or a headline metric."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
     wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
     wanted += [prefix + metric for metric in headline]
 
     def other(metric: str) -> bool:
-        """Not the criterion itself, or the same under another name."""
+        """True if it is not the criterion, under any name."""
         return not deciding or any(run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs)
 
     return next((metric for metric in wanted if metric in logged and other(metric)), "")
@@ -351,7 +351,7 @@ def _differing(runs: Sequence[Run]) -> list[str]:
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
-    """The filter for the same runs: those that were named, else all with an evaluation, also later ones."""
+    """The search filter: the named runs, else all runs with an evaluation, including later ones."""
     named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
@@ -386,13 +386,13 @@ def _charts(
 
 
 def _images(run: Run) -> list[str]:
-    """Keys of the pictures of confusion matrices that a run may have."""
+    """Image keys of the confusion matrices that a run may have."""
     known = run.prefixes if isinstance(run, TrackedRun) else ()
     return [prefix + IMAGE_KEY for prefix in known]
 
 
 def _deleted(card: dict[str, Any]) -> dict[str, Any]:
-    """A card that MLflow would make by itself, as if a person had taken it out."""
+    """One of MLflow's automatic cards, marked as deleted by the user."""
     return card | {"metricSectionId": _SECTION, "isGenerated": True, "deleted": True}
 
 
@@ -404,7 +404,7 @@ def _column(kind: str, name: str) -> str:
 
 
 def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
-    """An experiment's description with one line of links to saved views first; nothing else in it is touched.
+    """Put a line of links to saved views before an experiment's description, which stays unchanged.
 
     The other links that the line has already stay behind this one, if their views are still there.
     """

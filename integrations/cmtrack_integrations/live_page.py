@@ -3,10 +3,9 @@
 ``/cmtrack/`` lists the experiments, ``/cmtrack/experiments/<id>`` compares the runs of one. The options are those of
 :func:`cmtrack.compare`, by the same names: ``?rank_by=binary/roc_auc&require=multiclass/accuracy >= 0.7&limit=20``.
 
-Whom the pages show what is MLflow's decision: before each page MLflow's own API is asked for the experiment, in this
-process, with the headers of the request, as if the user's browser had asked. What it refuses is not shown; where it
-fails, the user is asked to come again. A process of its own makes the pages (:mod:`cmtrack_integrations._page_work`),
-and they write nothing.
+Access control is MLflow's: each page first asks MLflow's own API for the experiment, in this process, with the headers
+of the request, as the user's browser would. If MLflow refuses, the page is not shown; if it fails, the user is asked to
+try again. A separate process makes the pages (:mod:`cmtrack_integrations._page_work`), and they write nothing.
 """
 
 from __future__ import annotations

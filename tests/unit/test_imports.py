@@ -186,7 +186,7 @@ INSIDE = {"cmtrack/tracking/mlflow_inside.py", "integrations/cmtrack_integration
 
 def insides_of_mlflow(tree: ast.Module) -> Iterator[str]:
     """What a module uses of MLflow that is in no documented room, or whose name begins with an underscore."""
-    bound = {"mlflow"}
+    bound = {"mlflow", "run", "client"}
     for node in ast.walk(tree):
         paths: list[str] = []
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlflow":
@@ -204,6 +204,10 @@ def insides_of_mlflow(tree: ast.Module) -> Iterator[str]:
         private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
         if private and ast.unparse(node).split(".")[0] in bound:
             yield ast.unparse(node)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+            place, name, *_ = map(ast.unparse, node.args)
+            if name.startswith("'_") and place.split(".")[0] in bound:
+                yield ast.unparse(node)
 
 
 def test_two_files_use_insides_of_mlflow() -> None:
@@ -225,6 +229,7 @@ def test_two_files_use_insides_of_mlflow() -> None:
         ("def f():\n    import_module('mlflow.server.app')", ["mlflow.server.app"]),
         ("import mlflow\nmlflow.tracking._model_registry", ["mlflow.tracking._model_registry"]),
         ("from mlflow.models import Model\nModel._load", ["Model._load"]),
+        ("getattr(run.data, '_metric_objs', ())", ["getattr(run.data, '_metric_objs', ())"]),
     ],
 )
 def test_an_inside_of_mlflow_is_seen(code: str, used: list[str]) -> None:
