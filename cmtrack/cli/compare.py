@@ -40,7 +40,7 @@ _csv_option = click.option(
 
 
 def one_run(function: Function) -> Function:
-    """Give a command the argument RUN, and --latest in its place."""
+    """Add the argument RUN to a command, or --latest instead."""
 
     @plain_errors
     @functools.wraps(function)
@@ -89,7 +89,7 @@ def comparison_command(name: str) -> Callable[[Function], click.Command]:
 
 
 def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any) -> Comparison:
-    """The comparison that the options ask for; what they hold is checked before a store is asked.
+    """The comparison for these options, which are validated before any request to a store.
 
     ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has them: files by their
     paths, metrics by their places.
@@ -139,7 +139,7 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
 
 
 def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -> str:
-    """A hint where nothing was named and nothing was found."""
+    """A hint if nothing was named and nothing was found."""
     from cmtrack.comparison.compare import NothingFound
 
     by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
@@ -149,7 +149,7 @@ def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """The meaning of a text of the command line; an error is the user's."""
+    """Parse a text of the command line; errors become usage errors."""
     try:
         return parse(given)
     except (TypeError, ValueError) as error:
@@ -157,7 +157,7 @@ def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
 
 
 def check_gates(require: Sequence[str], against: str | None) -> None:
-    """Refuse gates that do not parse, or that need a baseline where there is none."""
+    """Validate gates: they must parse, and may need a baseline."""
     from cmtrack.metrics.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
@@ -166,7 +166,7 @@ def check_gates(require: Sequence[str], against: str | None) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse a prefix that no evaluation can have."""
+    """Validate a prefix."""
     from cmtrack.tracking import names
 
     parsed(names.check_prefix, prefix)

@@ -1,4 +1,4 @@
-"""A comparison on the terminal: its sentences, a table for each ranking, and the runs that are in none."""
+"""A comparison on the terminal: sentences, a table for each ranking, and unranked runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
-    """Print runs by the reason why they are left out, the most frequent reason first."""
+    """Print excluded runs by reason, the most frequent first."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out:
         by_reason.setdefault(reason, []).append(name)
@@ -106,7 +106,7 @@ def print_table(
     below: Sequence[Beside] = (),
     catalog: Catalog = BUILT_IN,
 ) -> None:
-    """Print a title, and a table of as many columns as the terminal has room for; rows below a line rank nowhere."""
+    """Print a title and a table with as many columns as fit; rows below the line are unranked."""
     from rich.text import Text
 
     kept = _kept(console, columns, rows)
@@ -125,7 +125,7 @@ def print_table(
 
 
 def _head(column: Column) -> str:
-    """The head of a column without what stands below it."""
+    """The first line of a column's header."""
     return column.head.replace("/\n", "/").split("\n")[0]
 
 
@@ -139,7 +139,7 @@ def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> l
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None = None) -> Table:
-    """A table; of names that fold no more than the ``longest`` is taken."""
+    """A table; names that fold are at most ``longest`` wide."""
     table = new_table("")
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"
@@ -228,7 +228,7 @@ def _p(value: float, leads: bool) -> str:
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
-    """Print the differences that do not use that the rows are the same, and why."""
+    """Print the differences that are not paired by row, and why."""
     by_reason: dict[str, list[str]] = {}
     for run in ranking.runs:
         if run.unpaired:

@@ -55,7 +55,7 @@ def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
 
 
 def _pasteable(result: DemoResult) -> str:
-    """The store's address; relative to the working directory where it lies below."""
+    """The store's URI, relative to the working directory if it lies below."""
     store = result.directory / "mlflow.db"
     relative = os.path.relpath(store)
     return result.tracking_uri if relative.startswith("..") else f"sqlite:///{Path(relative).as_posix()}"
@@ -77,7 +77,7 @@ def _print(result: DemoResult, command: str) -> None:
 
 
 def _tool(name: str) -> str:
-    """Command that calls a program of this environment: its name where the shell finds that one."""
+    """The command for a program of this environment: its name if the shell finds it, else its path."""
     own = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not own.exists() or (found is not None and Path(found).resolve() == own.resolve()):

@@ -155,7 +155,7 @@ def _evaluate(
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
-    """The evaluation of a small file in memory, or of others as one table."""
+    """Evaluate a small file in memory, other files as one table."""
     scores = y_prob if y_score is None else y_score
     if y_pred is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
@@ -232,7 +232,7 @@ def _explained(text: str, file: str, y_prob: str | None) -> str:
 
 
 def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
-    """A group's name where a step has two groups, else a class."""
+    """The positive group if a step has two groups, else the positive class."""
     two = [step for step in grouping.steps if len(step.labels) == 2] if grouping is not None else []
     if not two:
         return as_label(text)

@@ -1,4 +1,4 @@
-"""Flags of the command line that are made from the entries of a question, when a command is called."""
+"""Command-line flags generated from the entries of a question when a command is called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Co
 
     class Asking(click.Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-            """The command's own parameters and the flags; what is said of the output comes last."""
+            """The command's own parameters, then the flags, then those of the output."""
             options, own = question().options(), super().get_params(ctx)
             flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
             first = [one for one in own if one.name not in _OF_OUTPUT]

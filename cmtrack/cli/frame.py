@@ -69,7 +69,7 @@ def first_line(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def working() -> Iterator[Step]:
-    """A progress bar on stderr, where that is a terminal; whatever is printed meanwhile goes to stderr, too."""
+    """A progress bar on stderr if that is a terminal; anything printed meanwhile goes to stderr, too."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = terminal(stderr=True)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class NotJudged(Failed):
-    """Error without a verdict: exit code 2, which is not that of a gate that fails."""
+    """Error without a verdict: exit code 2; that of a failed gate is 1."""
 
     exit_code = 2
 
 
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """End with exit code 2 whatever keeps a run from being judged: 1 says that a gate fails, and nothing else."""
+    """Exit with code 2 on any error: 1 means that a gate failed, and nothing else."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **options: Any) -> Any:
@@ -133,7 +133,7 @@ def gate_command(
 
 
 def _review_of(ranked: RankedRun) -> tuple[Run, str] | None:
-    """The review that last judged the run, and its address, which is empty where the store has no pages."""
+    """The latest review of the run, and its URL, empty if the store has no pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
     from cmtrack.tracking.store import quiet
@@ -254,7 +254,7 @@ def _required(check: GateResult | NotWorse) -> str:
 
 
 def _found(check: GateResult | NotWorse) -> str:
-    """The finding on it."""
+    """The observed value."""
     from cmtrack.comparison.verdict import Outcome
     from cmtrack.metrics.gates import GateResult
     from cmtrack.report import formatting as fmt
@@ -268,7 +268,7 @@ def _found(check: GateResult | NotWorse) -> str:
 
 
 def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
-    """The loss that a passed default check leaves possible, and the gate that bounds it; empty where there is none."""
+    """The loss that a passed default check still allows, and the gate that bounds it; else empty."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
 

@@ -82,7 +82,7 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
 
 
 def _where(folder: Path | None) -> str:
-    """The folder that was looked into; the others of the default are named where something was found in them."""
+    """The folder that was searched; other default folders only if they hold entries."""
     from cmtrack.tracking.spool import spool_folder
 
     return str(folder or spool_folder())

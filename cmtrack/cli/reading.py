@@ -26,7 +26,7 @@ _BIG = 1 << 28
 
 @dataclass(frozen=True)
 class Predictions:
-    """The columns read, and the reader of labels that are given as texts."""
+    """The columns read, and the parser of labels given as text."""
 
     y_true: Any
     y_pred: Any
@@ -87,7 +87,7 @@ def read_predictions(
 
 
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
-    """The columns that ``--segment`` names; "A,B" are the crossings of two, unless a column is called so."""
+    """The columns that ``--segment`` names; "A,B" crosses two, unless a column has that name."""
     return [text if text in names or "," not in text else tuple(text.split(",")) for text in segments]
 
 
@@ -96,7 +96,7 @@ def _parts(division: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
-    """True for files that are evaluated without reading them whole: several, a big one, or one with lists."""
+    """True for files that are streamed: several, a big one, or one with list columns."""
     path = Path(files[0])
     if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
         return True
@@ -111,7 +111,7 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
 
 
 def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
-    """Reader of texts of the command line as labels of the column ``name`` of these files."""
+    """Parser of command-line text into labels of the column ``name`` of these files."""
     from cmtrack.sources import label_kind, open_source
 
     schema = open_source(list(files)).schema
@@ -146,7 +146,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
-    """Column by the part that the star matches."""
+    """Columns by the text that the star matches."""
     from cmtrack.sources import match_pattern
 
     try:
@@ -170,7 +170,7 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
 
 
 def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
-    """Reader of texts of the command line as labels of the column ``name``."""
+    """Parser of command-line text into labels of the column ``name``."""
     if kind is str:
         return lambda text: text
     booleans = {"true": True, "1": True, "false": False, "0": False}
@@ -186,7 +186,7 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
 
 
 def _weights(frame: pd.DataFrame, name: str) -> Any:
-    """Weights of the column's type: it says what they mean."""
+    """Weights with the column's type, which decides their meaning."""
     numbers = _numbers(frame, name)
     return numbers if getattr(frame[name].dtype, "kind", "f") == "f" or frame[name].isna().any() else frame[name]
 
@@ -249,7 +249,7 @@ def read_costs_file(path: Path) -> Costs:
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
-    """The metrics that ``--metrics`` names in files or modules, which are executed once each."""
+    """The metrics that ``--metrics`` names; each file or module is executed once."""
     import contextlib
     import sys
     from collections.abc import Mapping
@@ -285,7 +285,7 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
 
 
 def _executed(place: str) -> dict[str, Any]:
-    """Names that a Python file, or a module, defines; what lies beside it can be imported by it."""
+    """Names that a Python file or module defines; it can import modules in its folder."""
     import importlib
     import runpy
     import sys

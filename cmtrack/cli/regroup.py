@@ -101,7 +101,7 @@ def regroup_command(
 def _chosen(
     names: Sequence[str], experiments: Sequence[str], filter_string: str, source_prefix: str, step: Step
 ) -> list[Any]:
-    """The runs that are named, and those of the experiments that hold an evaluation at all."""
+    """The named runs, and all runs of the experiments that hold an evaluation."""
     from cmtrack.comparison.compare import NO_RUN
     from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
@@ -185,7 +185,7 @@ def _last(metrics: dict[str, float], name: str) -> float | None:
 
 
 def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Print each warning once, with the number of runs it is of."""
+    """Print each warning once, with its number of runs."""
     from collections import Counter
 
     from rich.text import Text

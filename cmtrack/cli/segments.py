@@ -1,4 +1,4 @@
-"""``cmtrack segments``: one run or two by segments, also by attributes that were not declared, and the worst ones."""
+"""``cmtrack segments``: one run or two by segments, declared or not, and the worst segments."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def segments_command(
 
 
 def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int) -> SegmentSearch:
-    """The search of some columns."""
+    """Search some columns for the worst segments."""
     from cmtrack.statistics.predictions import Predictions
 
     rows = evaluation.rows
@@ -219,7 +219,7 @@ def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) 
 def _print_view(
     console: Console, found: list[SegmentView], names: Sequence[str], pairs: Sequence[SegmentDifferences]
 ) -> None:
-    """One column: a table for each metric, what is worse, and the gaps; of two runs their differences."""
+    """Print one column: a table per metric, worse segments and gaps; for two runs their differences."""
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
     from cmtrack.report.review.narrative import segment_reading
@@ -246,7 +246,7 @@ def _print_view(
 
 
 def _print_values(console: Console, found: list[SegmentView], names: Sequence[str], metric: str) -> None:
-    """The values of one run, and its differences to the rest; those of a run that it is not compared with beside."""
+    """The values of one run and its differences to the rest; those of a second, unpaired run alongside."""
     from cmtrack.report import formatting as fmt
 
     view, several = found[0], len(found) > 1
@@ -296,7 +296,7 @@ def _print_table(
     heads: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Segments of one metric with their samples; ``rows`` has text, samples and the cells below ``heads``."""
+    """Print the segments of one metric; ``rows`` has name, samples and the cells below ``heads``."""
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 

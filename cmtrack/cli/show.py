@@ -1,4 +1,4 @@
-"""``cmtrack show``: a stored evaluation; ``price``: what its decisions cost; ``threshold``: which one to decide by."""
+"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs, and the choice of a threshold."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def held(
     *,
     needs_rows: Callable[[BaseEvaluation], bool] | None = None,
 ) -> tuple[dict[str, str], BaseEvaluation]:
-    """Names of what holds the evaluation, and the evaluation; with its rows if it needs them, and they were kept.
+    """The evaluation of a run or folder, with its name, and with its rows if needed and kept.
 
     By default it needs them where the intervals of its segments do.
     """
@@ -195,7 +195,7 @@ def _of_segments(evaluation: BaseEvaluation) -> bool:
 
 
 def _of_dependent(evaluation: BaseEvaluation) -> bool:
-    """True where splits of an evaluation need its rows: they belong together, or have fractional weights."""
+    """True if splits need the rows: they are clustered, or have fractional weights."""
     from cmtrack.evaluation import Evaluation
 
     dependent = isinstance(evaluation, Evaluation) and evaluation.cluster_errors is not None

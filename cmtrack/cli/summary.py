@@ -29,7 +29,7 @@ MAX_GROUPS = 8
 
 
 def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """Plain data of an evaluation for scripts, as JSON can hold it."""
+    """An evaluation as JSON data for scripts."""
     own: dict[str, Any] = {}
     if isinstance(evaluation, FamilyEvaluation):
         own = {
@@ -67,7 +67,7 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
 
 
 def _as_records(segments: SegmentTable) -> list[dict[str, Any]]:
-    """The rows of a table of segments, with the segments' own values; undefined numbers are null."""
+    """The rows of a segment table, with the segments' values; NaN becomes null."""
     frame = segments.to_frame().astype(object)
     records: Any = frame.where(frame.notna(), None).to_dict("records")
     return records  # type: ignore[no-any-return]
@@ -155,7 +155,7 @@ def _classes(evaluation: Evaluation) -> Table:
 
 
 def _segments(segments: SegmentTable) -> Table:
-    """The first segments by the first of the metrics that they are shown by."""
+    """The first segments, by their first metric."""
     frame = segments.to_frame().head(len(segments))
     metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
     some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
@@ -181,7 +181,7 @@ def _last_if_undefined(value: float) -> float:
 
 
 def _cell(value: float, ends: tuple[float, float] | None) -> Any:
-    """Format with two digits, to leave room for three intervals in 80 columns."""
+    """Format a cell with two digits, so that three intervals fit in 80 columns."""
     if math.isnan(value):
         return plain("undefined")
     return plain(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")

@@ -1,4 +1,4 @@
-"""``cmtrack verify``: a bundle is checked against its digests, and its review is made anew."""
+"""``cmtrack verify``: check a bundle against its digests, and recompute its review."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3}
 
 
 class NotVerified(BadInput):
-    """Error without an answer: exit code 2, which is not that of a bundle that was changed."""
+    """Error without an answer: exit code 2; that of a changed bundle is 1."""
 
 
 @click.command("verify")

@@ -1,4 +1,4 @@
-"""``cmtrack view``: a comparison as a saved view of MLflow's own list of runs and charts."""
+"""``cmtrack view``: a comparison as a saved view in MLflow's run list and charts."""
 
 from __future__ import annotations
 

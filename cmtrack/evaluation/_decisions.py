@@ -109,7 +109,7 @@ def _error(sums: FloatArray) -> float:
 
 
 def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
-    """Why there are no standard errors; empty if there are."""
+    """Reason for missing standard errors; empty if there are some."""
     return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""Parts that the matrix figures share: cell sizes, class ticks, cell texts, frames, hatches, colour bar."""
+"""Shared parts of the matrix figures: cell sizes, class ticks, cell texts, frames, hatches, colour bar."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 def pale_rows(
     totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Rows of few samples, shape (K,); never the positive one, and none where weights are fractions."""
+    """Rows with few samples, shape (K,); never the positive one, and never with fractional weights."""
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
     few = (totals > 0) & (totals < FEW)
@@ -134,7 +134,7 @@ def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> 
 
 
 def check_counts(name: str, counts: FloatArray) -> None:
-    """ValueError unless all `counts` are finite and none is negative."""
+    """Validate that all `counts` are finite and not negative."""
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError(f"{name} must be finite and not negative, got minimum {counts.min()}")
 
@@ -172,7 +172,7 @@ def draw_image(
 
 
 class _Cells(AxesImage):
-    """Cells that stay cells where a figure is drawn for a page."""
+    """An image that stays vector cells in SVG."""
 
     def draw(self, renderer: RendererBase, *args: Any, **kwargs: Any) -> None:
         shown = self.get_array()
@@ -214,7 +214,7 @@ def write_cells(
 
 
 def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
-    """Name the named and rows, rotated and thinned out as needed; returns the step between names."""
+    """Label columns and rows, rotated and thinned out as needed; returns the step between labels."""
     size = cell.font
     step = text.tick_step(cell.points, size)
     shown = slice(None, None, step)
@@ -233,7 +233,7 @@ def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: C
 
 
 def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge: str = INK) -> None:
-    """One thin frame around each of the cells given by their centres (x, y), if any."""
+    """Draw a thin frame around each of the cells at the given centres (x, y)."""
     if not cells:
         return
     width = float(np.clip(cell.points / 28, 0.25, 1.3))

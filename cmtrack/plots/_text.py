@@ -1,4 +1,4 @@
-"""Names and numbers in small places, in any script: installed fonts take over where the figure's own has no glyph."""
+"""Short names and numbers in any script, with fallback to installed fonts for missing glyphs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PART = re.compile(rf"[{_CJK}]|[^\s_/{_CJK}-]*[\s_/-]*")
 
 
 def verbatim(text: str) -> str:
-    """Keep matplotlib from reading dollar signs as formulas, and fonts from being asked for control characters."""
+    """Escape dollar signs, which matplotlib reads as formulas, and control characters."""
     return printable(text).replace("$", r"\$")
 
 
 def brief(name: object, width: int) -> str:
-    """A name alone, on one line, cut in the middle where it is longer than `width`."""
+    """A name on one line, elided in the middle if longer than `width`."""
     return verbatim(drawable(elide(one_line(name), width)))
 
 
@@ -51,7 +51,7 @@ def short_names(names: Iterable[object], width: int) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The sentence for the numbers that tell equal names apart, if there are any."""
+    """The note on the numbers that distinguish equal names, if any."""
     bases = Counter(name.removesuffix(f" [{i}]") for i, name in enumerate(names, start=1))
     if max(bases.values(), default=1) > 1:
         return ["[i]: place in the list, counted from 1, where names are equal."]
@@ -79,7 +79,7 @@ def characters(points: float, size: float) -> float:
 
 
 def tick_step(cell: float, size: float) -> int:
-    """Name every how many-th class when a cell has `cell` points and a line of text `size` points."""
+    """The step between labelled classes for cells of `cell` points and text of `size` points."""
     least = max(1, math.ceil(1.15 * size / cell))
     return least if least <= 2 else next((s for s in (5, 10, 20, 25, 50, 100) if s >= least), least)
 
@@ -144,7 +144,7 @@ _warned = False
 
 
 def drawable(name: str) -> str:
-    """`name` with a box for each character that no font here can draw; the first such name is warned of."""
+    """`name` with a box for each character without a glyph; warns for the first such name."""
     if name.isascii():
         return name
     shown = "".join(c if c.isascii() or _is_known(c, _families()) else BOX for c in name)
@@ -161,7 +161,7 @@ def columns(text: str) -> float:
 
 
 def use_fallbacks(where: Artist) -> None:
-    """Let other installed fonts draw what the own font of a text has no glyph for."""
+    """Add installed fallback fonts to texts with missing glyphs."""
     for text in _texts(where):
         words = text.get_text()
         if words.isascii():
@@ -176,7 +176,7 @@ def use_fallbacks(where: Artist) -> None:
 
 
 def _texts(where: Artist) -> Iterator[Text]:
-    """All texts but the numbers of axes, whose ticks are made when they are drawn."""
+    """All texts but numeric tick labels, which matplotlib makes while drawing."""
     from matplotlib.axis import Axis
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator

@@ -196,7 +196,7 @@ def plot_reduced_matrix(
 def plot_confusion_chart(
     counts: npt.ArrayLike, labels: Sequence[object], *, positive: object | None = None, run: str = "", value: str = ""
 ) -> Figure:
-    """Draw a confusion matrix for a place 256 pixels wide: shares of the actual class in per cent, and few words.
+    """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
 
     The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the colours are drawn.
 

@@ -1,4 +1,4 @@
-"""Curves that decisions are made on: net benefit by threshold, gains by share called, risk by coverage."""
+"""Curves for decisions: net benefit by threshold, gains by share called, risk by coverage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plot_decision_curve(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw net benefit over the threshold, beside that of calling all and of calling none positive.
+    """Draw net benefit by threshold, with those of calling all and of calling no sample positive.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def plot_gains(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the share of the positives that is found over the share of all samples that is called.
+    """Draw the gains curve: recall of the positives by the share of samples called positive.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def plot_risk_coverage(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the share of wrong answers among the accepted ones over the share that is accepted, the surest first.
+    """Draw the risk-coverage curve: error rate of accepted predictions by share accepted, most confident first.
 
     Parameters
     ----------

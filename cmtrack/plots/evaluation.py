@@ -165,7 +165,7 @@ def draw_reliability(
     ax: Axes | None = None,
     band: str | None = "consistency",
 ) -> Figure:
-    """Reliability from the computed curve; with axes the curve alone, without the scores."""
+    """Reliability from the computed curve; with `ax` without the histogram of scores."""
     error = curve.table.error.value
     below = upper_bound(error, interval)
     if band == "consistency":

@@ -1,4 +1,4 @@
-"""Families of codes: matrices of families, what stands behind one code, and the figures of a family evaluation."""
+"""Families of codes: family matrices, the distributions behind one code, and the figures of a family evaluation."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given
 
 
 def _tick_outside(ax: Axes, names: list[str], last: str, apart: float, step: int, cell: heat.Cell) -> None:
-    """One more tick for out of family, which is named even where codes are thinned out."""
+    """Add a tick for out of family, labelled even if codes are thinned out."""
     for axis in (ax.xaxis, ax.yaxis):
         shown = [label.get_text() for label in axis.get_ticklabels()]
         kept = list(range(0, len(names), step))
@@ -491,13 +491,13 @@ def _worst(evaluation: FamilyEvaluation) -> list[int]:
 
 
 def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The matrix of the family with the most confused labels; None where nothing is confused."""
+    """The matrix of the family with the most confused labels; None if nothing is confused."""
     worst = _worst(evaluation)
     return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
 
 
 def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") -> Figure | None:
-    """The same for MLflow's charts, with a run, its step and one metric in its title."""
+    """The worst family's matrix for MLflow's charts, with run, step and one metric in its title."""
     worst = _worst(evaluation)
     if not worst:
         return None
@@ -509,7 +509,7 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The families with the most confused labels; None where fewer than two have any."""
+    """The families with the most confused labels; None if fewer than two have any."""
     worst = _worst(evaluation)[:MOST_FAMILIES]
     if len(worst) < 2:
         return None
@@ -533,7 +533,7 @@ def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
 
 
 def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES) -> list[int]:
-    """Places within the family of the codes with the most labels, in order."""
+    """Indices of the family's most frequent codes, in order."""
     families = evaluation.statistics.families
     start, stop = families.starts[families.family_place(family) :][:2]
     labels = evaluation.statistics.codes[start:stop, 1:3].sum(axis=1)
@@ -541,7 +541,7 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST
 
 
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The code of at least 20 documents with the largest share of confused labels; None where nothing is confused."""
+    """The code with the largest share of confused labels, of at least 20 documents; None if nothing is confused."""
     codes = evaluation.statistics.codes
     confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
     if not len(confused) or not confused.max() > 0:

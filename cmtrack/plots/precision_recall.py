@@ -85,7 +85,7 @@ def plot_precision_recall(
 
 
 def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Points of the steps from no recall on; thresholds without more hits are no part of the area, and left out."""
+    """Points of the steps, from zero recall; thresholds that add no hits are left out."""
     found = np.flatnonzero(np.diff(recall, prepend=0.0) > 0)
     x, y = recall[found], precision[found]
     return np.append(0.0, x), np.append(y[:1] if len(y) else 0.0, y)

@@ -1,4 +1,4 @@
-"""The likelihood of a prevalence, with the interval that the error of the densities widens."""
+"""The likelihood of a prevalence, with an interval that includes the error of the densities."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def plot_prevalence_likelihood(
 
 
 def _legend(ax: Axes, caption: str) -> None:
-    """The legend, with the caption as its last lines."""
+    """The legend, ending with the caption."""
     handles = list(ax.get_legend_handles_labels()[0])
     if caption:
         handles.append(Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0])))
@@ -165,7 +165,7 @@ def _legend(ax: Axes, caption: str) -> None:
 
 
 def _limits(grid: FloatArray, value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:
-    """Axis limits around the interval and what lies near it, within [0, 1] but for a small margin."""
+    """Axis limits around the interval and nearby estimates, within [0, 1] and a small margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return float(grid.min()), float(grid.max())
     inner = [low, high, value] if math.isfinite(value) else [low, high]
@@ -178,7 +178,7 @@ def _limits(grid: FloatArray, value: float, low: float, high: float, others: lis
 
 
 def _place(share: float, left: float, right: float) -> tuple[float, str]:
-    """The place to mark a share at, and a hint where that is only the axis' end."""
+    """The position of a share's marker, with a hint if it is clipped to the axis."""
     if share > right:
         return right, " (further right)"
     if share < left:

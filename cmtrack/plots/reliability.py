@@ -54,7 +54,7 @@ def plot_reliability(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the reliability curve of a score, and under it how often each score occurs.
+    """Draw the reliability curve of a score, with a histogram of the scores below.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def plot_reliability_panels(
     names: tuple[str, str] = ("other classes", "the class"),
     title: str | None = None,
 ) -> Figure:
-    """Draw the reliability curves of several scores side by side, each with its scores below.
+    """Draw reliability curves of several scores side by side, each with its histogram.
 
     All axes are the same, but for scores of rare positives: where all are below a fifth of the others' largest, both
     axes end where they do.
@@ -292,5 +292,5 @@ def _draw_curve(
 
 
 def reach_of(largest: float) -> float:
-    """The end of the axis of scores: of rare positives all are small."""
+    """The upper limit of the score axis; all scores of rare positives are small."""
     return 1.0 if largest > 0.5 else min(1.0, math.ceil(largest * 21) / 20)

@@ -109,7 +109,7 @@ def plot_roc(
 def mark_operating_point(
     ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
 ) -> None:
-    """Mark the operating point of the predicted labels, with its coordinates, or other words, in the legend."""
+    """Mark the operating point of the predicted labels, with its coordinates or another text in the legend."""
     rates = [f"{name} {rate}" for name, rate in zip(names, shown or map(text.number_text, point), strict=True)]
     words = f"predicted labels: {', '.join(rates)}"
     ax.plot(

@@ -45,7 +45,7 @@ def plot_rough_approximations(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a bar per class: what is certainly of it, what may be of it, and how many there are.
+    """Draw lower approximation, upper approximation and size of each class as bars.
 
     It is no part of ``Evaluation.figures()``: what a confusion matrix alone tells of the approximations is in the
     matrix already, and every figure there is drawn and stored in every run.
@@ -133,7 +133,7 @@ def _write_numbers(ax: Axes, inner: FloatArray, outer: FloatArray, counts: Float
 
 
 def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:
-    """The legend, with what the bars are as its last lines."""
+    """The legend, ending with an explanation of the bars."""
     bound = condition is not None
     lines = [
         f"Bounds from the confusion matrix. {condition}" if bound else "Exact, from the granules.",

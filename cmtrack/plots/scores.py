@@ -47,7 +47,7 @@ def plot_score_histogram(
     n_bins: int = 40,
     title: str | None = None,
 ) -> Figure:
-    """Draw how the score is distributed in each actual class: in shares of the class, and in logarithmic counts.
+    """Draw the score histogram of each actual class: in shares of the class and in log counts.
 
     Shares of its class show the shape of a class of some dozens beside one of many thousands; counts on a logarithmic
     axis show both as they are mixed.
@@ -145,13 +145,13 @@ def _class_colours(n_classes: int) -> list[str]:
 
 
 def _dashes(row: int, colours: Sequence[str]) -> Any:
-    """The line style of a class: the first negative and the last class are solid, others of their side dashed."""
+    """The line style of a class: solid for the first negative and the last class, dashed for others."""
     half = len(colours) // 2
     return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
 
 
 def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray) -> None:
-    """Draw the histograms of classes over each other, small classes over large ones."""
+    """Draw overlaid histograms of classes, small classes in front."""
     plain_axes(ax)
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
@@ -167,7 +167,7 @@ def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Seq
 
 
 def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) -> None:
-    """Count on a logarithmic axis, from less than the smallest bar to above the highest, with few numbers if low."""
+    """Set a log axis for counts around the smallest and largest bar, with few labels if it is low."""
     seen = histograms[histograms > 0]
     low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
     ax.set_yscale("log", nonpositive="clip")

@@ -1,4 +1,4 @@
-"""Segments of rows as a forest: their values with intervals that hold together, and those of all rows as lines."""
+"""Forest plot of segments: values with simultaneous intervals, and those of all rows as lines."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _numbers(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.floa
 
 
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
-    """Draw the first n segments of a panel; gives which kinds there are."""
+    """Draw the first n segments of a panel; returns the kinds of markers used."""
     given = {name: _numbers(name, getattr(panel, name), n_segments) for name in ("values", "low", "high", "apart")}
     values, low, high, apart = (array[:n] for array in given.values())
     open_axes(ax)
@@ -169,7 +169,7 @@ def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
 
 
 def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> None:
-    """The legend under the panels, with what the intervals are as its last lines."""
+    """The legend under the panels, ending with an explanation of the intervals."""
     handles = [
         Line2D([], [], color=colour, marker=marker, markersize=5.0, linewidth=1.6, label=label)
         for kind, (colour, marker, label) in _LOOK.items()

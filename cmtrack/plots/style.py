@@ -89,7 +89,7 @@ class Sheet:
     own: bool
 
     def finish(self) -> Figure:
-        """Make an own figure exactly as large as the axes with all that was written around them."""
+        """Resize an own figure to the axes and the texts around them."""
         use_fallbacks(self.ax)
         return fit(self.figure) if self.own else self.figure
 
@@ -104,7 +104,7 @@ def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
 
 
 def extent_points(ax: Axes) -> tuple[float, float]:
-    """Width and height in points that the axes have or, where a layout engine shrinks them, may keep."""
+    """Width and height of the axes in points, estimated if a layout engine will shrink them."""
     figure = root_figure(ax)
     box = ax.get_window_extent()
     kept = 72.0 / figure.dpi * (1.0 if figure.get_layout_engine() is None else 0.6)
@@ -155,7 +155,7 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
 
 @lru_cache(maxsize=8)
 def _line(words: str) -> Image.Image:
-    """A line of small grey type on white, as wide as it is."""
+    """A line of small grey text on white, cropped to its width."""
     figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
     figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
     use_fallbacks(figure)
@@ -206,7 +206,7 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
 
 
 def fit(figure: Figure) -> Figure:
-    """Make the figure as large as its axes with all that was written around them; no axes change their size."""
+    """Resize the figure to its axes and the texts around them; no axes change their size."""
     use_fallbacks(figure)
     width, height = figure.get_size_inches()
     box = figure.get_tightbbox()
@@ -269,7 +269,7 @@ def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
 
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
-    """Small explanations under the x axis' label, if any; the layout makes room for them."""
+    """Small explanations under the x axis label, if any."""
     if not lines:
         return
     width = extent_points(ax)[0] + 110  # the names on the left and the colour bar give more room
@@ -281,7 +281,7 @@ def caption_below(ax: Axes, lines: Sequence[str]) -> None:
 
 
 def legend_below(ax: Axes, handles: Sequence[Artist] | None = None, tick_lines: int = 1) -> Legend:
-    """A legend under the axes, where it can hide no data; of the given artists in their order, else of all."""
+    """A legend under the axes, of the given artists in their order, else of all."""
     points = 38 + 1.2 * SMALL_SIZE * (tick_lines - 1)  # under the axis and its label
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
@@ -296,7 +296,7 @@ def arrange(
     below: Artist | None = None,
     heights: Sequence[float] | None = None,
 ) -> None:
-    """Give the panels the room that their names and numbers, the figure's title and `below` leave.
+    """Lay out panels in the space left by labels, the figure's title and `below`.
 
     All panels of a column are equally wide, all of a row equally high; the rows are as high as each other, or as
     `heights` to each other. Everything is measured once, where it stands.
@@ -324,7 +324,7 @@ def arrange(
 
 
 def _around(ax: Axes, renderer: Any) -> tuple[float, float, float, float]:
-    """Reach of the texts to the left, right, above and below of the axes."""
+    """Extent of the texts to the left, right, above and below the axes."""
     inner, outer = ax.get_window_extent(renderer), ax.get_tightbbox(renderer, bbox_extra_artists=[])
     if outer is None:
         return 0.0, 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Figures as SVG for pages: text stays text, and a page's dark scheme turns ink, frames and background.
+"""Figures as SVG for pages: text stays text, and ink, frames and background follow a dark scheme.
 
 The renderer is a small one of its own and not matplotlib's, which reads process-wide parameters, makes random ids and
 writes every style in full. Nothing global is read or written, so that threads may draw at once.
@@ -69,7 +69,7 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
 
 
 def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
-    """The element of :func:`as_svg` and the PNG file with a line below, in one drawing."""
+    """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
     width, height = figure.get_size_inches() * figure.dpi
     raster: Any = _agg(width, height, figure.dpi)
     svg = _element(figure, name, title, raster)
@@ -185,7 +185,7 @@ class SvgRenderer(RendererBase):
         self, gc: GraphicsContextBase, master_transform: Transform, meshWidth: int, meshHeight: int,
         coordinates: npt.ArrayLike, offsets: Any, offsetTrans: Any, facecolors: Any, *args: Any, **kwargs: Any,
     ) -> None:  # fmt: skip
-        """Cells along the axes only, as those of a colour bar."""
+        """Draw axis-aligned cells, as those of a colour bar."""
         if self.raster is not None:
             self.raster.draw_quad_mesh(
                 gc,
@@ -273,7 +273,7 @@ class SvgRenderer(RendererBase):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep from the image all that is drawn meanwhile."""
+        """Exclude everything drawn meanwhile from the image."""
         raster, self.raster = self.raster, None
         yield
         self.raster = raster
@@ -344,7 +344,7 @@ class SvgRenderer(RendererBase):
         return f' clip-path="url(#{known})"'
 
     def _style(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
-        """The attributes; nothing where nothing would be seen."""
+        """The style attributes; empty if nothing would be visible."""
         parts = []
         alpha = gc.get_alpha() if gc.get_forced_alpha() else None
         if gc.get_hatch() is not None:
@@ -392,7 +392,7 @@ class SvgRenderer(RendererBase):
         return known
 
     def _colour(self, what: str, rgba: Any, fixed: bool, *, text: bool = False) -> str:
-        """The attribute of a colour: the page's variable for it; on cells, whose colours stay, the colour itself."""
+        """A colour as an attribute: a variable of the page; on cells, whose colours are fixed, the colour itself."""
         shown = to_hex(rgba[:3])
         turned = (_TURNED_TEXT if text else TURNED).get(shown)
         if turned is None or fixed or (text and turned == "page"):
@@ -408,7 +408,7 @@ class SvgRenderer(RendererBase):
 
 
 class _Outline:
-    """A path in pixels: where it begins, what follows, each point from the one before, and its box from left to low."""
+    """A path in pixels: start, relative steps, and bounding box."""
 
     def __init__(self, path: Path, transform: Transform, clip: tuple[float, float, float, float] | None = None) -> None:
         self.box: tuple[float, ...] = ()  # of nothing
@@ -448,7 +448,7 @@ _LETTERS = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
 def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int], str]:
-    """Path data in whole numbers: the start, then each point from the one before."""
+    """SVG path data in integers: the start, then relative steps."""
     points = vertices.astype(np.int64)
     # runs of points of one kind
     edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
@@ -478,7 +478,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
 
 
 def _lines(moves: npt.NDArray[np.int64]) -> str:
-    """Straight pieces; those that go on level or upright in the same direction are one."""
+    """Line segments; consecutive horizontal or vertical ones in one direction are merged."""
     moved = moves[moves.any(axis=1)]
     if not len(moved):
         return "h0"
@@ -489,7 +489,7 @@ def _lines(moves: npt.NDArray[np.int64]) -> str:
 
 
 def _squares(pixels: npt.NDArray[np.uint8]) -> str:
-    """Cells of one unit, neighbours of a row in one piece, a path for each colour; the most frequent lies below all."""
+    """Unit cells as one path per colour, with neighbours in a row merged; the most frequent colour lies below."""
     rows, columns = pixels.shape[:2]
     pieces: dict[tuple[int, ...], list[str]] = {}
     for row, cells in enumerate(pixels):
@@ -510,7 +510,7 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
 
 
 def _side(text: Any, angle: float) -> str:
-    """The end of a line of text that its place holds."""
+    """The text anchor of an alignment."""
     if angle and text.get_rotation_mode() != "anchor":
         if angle % 180 == 90:
             side = _ALONG.get(text.get_va(), "center")

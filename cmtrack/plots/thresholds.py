@@ -1,4 +1,4 @@
-"""Cost and metrics against the threshold of a score, with the chosen one and what it is worth on other rows."""
+"""Cost and metrics by score threshold, with the chosen one and its held-out performance."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plot_thresholds(
     positive: object | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw the cost against the threshold, and under it metrics; either may be left out.
+    """Draw cost by threshold, and metrics below; either may be left out.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def plot_thresholds(
 
 
 def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figure:
-    """Draw a threshold that an evaluation chose: cost, where there are costs, and metrics against all thresholds.
+    """Draw a chosen threshold: cost, if there are costs, and metrics by threshold.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
 
 
 class _Places:
-    """Thresholds on an axis: the scores themselves, or their log-odds where what matters is close to 0 or 1."""
+    """Axis positions of thresholds: the scores, or their log-odds if the relevant ones are close to 0 or 1."""
 
     def __init__(self, thresholds: FloatArray, odds: bool, left: float, right: float) -> None:
         self.odds, self.left, self.right = odds, left, right
@@ -196,7 +196,7 @@ class _Places:
             return np.where(np.isinf(scores), np.inf, np.log(scores) - np.log1p(-np.minimum(scores, 1.0)))
 
     def of_one(self, score: float) -> float:
-        """The place of a threshold; of infinity the right end."""
+        """The axis position of a threshold; infinity is at the right end."""
         return float(np.clip(self._moved(np.array([score])), self.left, self.right)[0])
 
     def draw_axis(self, ax: Axes) -> None:
@@ -212,7 +212,7 @@ class _Places:
 
 
 def _draw_steps(ax: Axes, places: _Places, y: FloatArray, colour: str, label: str) -> None:
-    """A curve that holds at each threshold down to the one below it."""
+    """Draw a step curve, constant down to the next lower threshold."""
     ax.plot(
         places.x, np.append(y[:1], y), drawstyle="steps-pre", color=colour, linewidth=1.6, zorder=3,
         label=fold(label, _WIDE),
@@ -220,7 +220,7 @@ def _draw_steps(ax: Axes, places: _Places, y: FloatArray, colour: str, label: st
 
 
 def _draw_judged(ax: Axes, x: float, name: str, judged: tuple[float, float, float] | None, colour: str) -> None:
-    """The chosen threshold's worth on other rows, with its interval."""
+    """Draw the chosen threshold's held-out performance, with its interval."""
     if judged is None or not math.isfinite(judged[0]):
         return
     at, low, high = judged

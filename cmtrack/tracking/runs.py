@@ -40,7 +40,7 @@ class TrackedRun(Run):
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Why there is no complete evaluation under a prefix; empty if there is."""
+        """Reason why no evaluation under a prefix is complete; empty if one is."""
         status = self.status(prefix)
         if status == "completed":
             return ""

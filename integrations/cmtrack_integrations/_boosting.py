@@ -1,4 +1,4 @@
-"""Shared parts of the hooks of gradient boosting: evaluations every few rounds, and of the rounds that are used."""
+"""Shared parts of the boosting hooks: evaluations every few rounds, and of the rounds in use."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Rounds(Hook):
         self.trained = self.used = 0
 
     def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate after a round where it is time; ``predict`` gives the predictions of the first rounds."""
+        """Evaluate after a round if due; ``predict`` predicts with the first n rounds."""
         self.trained = trained
         if self.every is not None and trained % self.every == 0:
             with self.guarded():
                 self.evaluate(trained, trained, predict)
 
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate the rounds that are used at the end of the training, and tag their number."""
+        """Evaluate the final rounds in use, and tag their number."""
         step = None if self.every is None else self.trained
         with self.guarded():
             if self.logged is None or self.every is None or self.used != used or self.trained % self.every:

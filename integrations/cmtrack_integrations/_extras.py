@@ -1,4 +1,4 @@
-"""Error where a framework is not installed."""
+"""Errors for frameworks that are not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared parts of the callbacks: their options, the run, and failures that never reach the training."""
+"""Shared parts of the callbacks: options, run, and errors that never reach the training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Options(EvaluateOptions, total=False):
 
 
 class DataOptions(Options, total=False):
-    """The options of a hook that has its validation set from the start: also what goes with its rows."""
+    """The options of a hook that is given its validation set: also the columns of its rows."""
 
     sample_weight: Any
     groups: Any
@@ -111,7 +111,7 @@ class Hook:
         self.run_id = _active_run()
 
     def follow(self) -> None:
-        """Remember the run of an evaluation outside a training: the active one, else that of the training before."""
+        """Set the run of an evaluation outside a training: the active one, else that of the last training."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
@@ -131,7 +131,7 @@ class Hook:
         return self.logged
 
     def tag(self, name: str, text: str) -> None:
-        """Set the tag ``cmtrack.<name>`` of the run, where the evaluation is logged."""
+        """Set the tag ``cmtrack.<name>`` of the run."""
         logged = self.logged
         if logged is None or logged.status != "completed" or logged.run_id is None:
             return
@@ -162,7 +162,7 @@ def main_process() -> bool:
 
 
 def check_every(every: int | None, what: str = "every") -> int | None:
-    """Return the period, if it is one.
+    """Validate the period.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[A
 
 
 def as_array(values: Any) -> Any:
-    """A NumPy array of a tensor on any device; what is no tensor is left to NumPy."""
+    """A NumPy array from a tensor on any device, or from anything that NumPy converts."""
     if hasattr(values, "detach"):
         values = values.detach()
         if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):

@@ -1,4 +1,4 @@
-"""The program of the process that makes the live pages: reviews of runs, read from the server's own store.
+"""Main program of the process that renders live pages: reviews of runs from the server's store.
 
 Which experiments a page may read was decided before, in the server (:mod:`cmtrack_integrations.live_page`): a question
 names them, and nothing else is read. The process has the environment of the server, so it opens the same store.
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def answer(question: Mapping[str, Any], inside: Inside, pages: Pages) -> tuple[int, str]:
-    """The page that a question asks for, or why there is none: an HTTP status, and the page or a sentence."""
+    """Answer a request with an HTTP status, and the page or an error sentence."""
     from cmtrack.comparison.compare import NothingFound
 
     store = Store(inside, question["address"], question["readable"])
@@ -64,7 +64,7 @@ def _line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """The server's own store as :func:`cmtrack.compare` asks one, for experiments that a user may read.
+    """The server's store with the client methods that :func:`cmtrack.compare` needs, limited to readable experiments.
 
     What it does not hold of :class:`mlflow.MlflowClient` a comparison of runs by their ids does not ask for.
 
@@ -149,7 +149,7 @@ class Store:
 
 
 def _of_store(call: Callable[[], Any]) -> Any:
-    """Call the store; an error of MLflow's is left only where it is a matter of the question."""
+    """Call the store; errors become :class:`Unavailable` unless the request caused them."""
     from mlflow.exceptions import MlflowException
 
     from cmtrack.tracking.runs import ABSENT
@@ -163,13 +163,13 @@ def _of_store(call: Callable[[], Any]) -> Any:
 
 
 class Pages:
-    """Pages by what was asked, and by everything that the store lists of the runs, digests of evaluations among it."""
+    """Cache of pages, keyed by the request and the runs' tags and metrics, which include digests of evaluations."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[str, str] = OrderedDict()
 
     def page(self, store: Store, options: dict[str, Any], runs: list[str], experiment: str) -> str:
-        """The page, made now where it is not kept."""
+        """The page, rendered if it is not cached."""
         from cmtrack.comparison import CompareOptions
         from cmtrack.report.review.report import html
         from cmtrack.tracking.comparing import compare_by, list_runs
@@ -194,13 +194,13 @@ class Pages:
         return page
 
     def kept(self, key: str) -> str | None:
-        """A page that is kept."""
+        """A cached page."""
         if key in self._pages:
             self._pages.move_to_end(key)
         return self._pages.get(key)
 
     def keep(self, key: str, page: str) -> None:
-        """Keep a page, and forget those that were not looked at for the longest time where there are too many."""
+        """Cache a page, and evict the least recently used ones if there are too many."""
         self._pages[key] = page
         while len(self._pages) > MOST_PAGES or sum(map(len, self._pages.values())) > MOST_BYTES:
             self._pages.popitem(last=False)

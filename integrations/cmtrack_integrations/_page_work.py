@@ -1,4 +1,4 @@
-"""Work outside the server's own threads: one process makes the pages, and few requests wait for it.
+"""A worker process for pages outside the server's threads, with a short queue.
 
 A comparison takes a processor for seconds. In a thread of the server it would hold up every answer of MLflow's API,
 and a request that waits holds one of the server's threads. So a user has a few places among those who wait, all users
@@ -42,7 +42,7 @@ SOON = 5
 
 
 class Later(Exception):
-    """There is no answer now: the reason, and the seconds after which to ask again.
+    """No answer now: the reason, and the seconds after which to retry.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Later(Exception):
 
 @dataclass(eq=False)
 class _Task:
-    """A question, who asked it, and the answer: a status and a text, or None where it took too long."""
+    """A request, its user, and the answer: a status and a text, or None after a timeout."""
 
     question: str
     users: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class _Task:
 
 
 class Works:
-    """Questions that a process of its own answers, one after the other.
+    """Queue of requests that a separate process answers one after the other.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Works:
 
     @contextlib.contextmanager
     def place(self, user: str) -> Iterator[None]:
-        """Hold a place among the requests that wait.
+        """Hold a place in the queue.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Works:
                 self._waiting += Counter()  # without those who have none
 
     def answer(self, user: str, question: dict[str, Any]) -> tuple[int, bytes]:
-        """The status and the text that the process gives; who asks the same at the same time shares them.
+        """Status and text from the process; equal simultaneous requests share one answer.
 
         Raises
         ------
@@ -168,14 +168,14 @@ def _check(of_user: int, in_all: int) -> None:
 
 
 class _Maker:
-    """The process, started when it is needed."""
+    """The worker process, started on demand."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, question: str, seconds: float) -> tuple[int, bytes] | None:
-        """The answer; None where it takes longer, which ends the process.
+        """The answer; None after a timeout, which ends the process.
 
         Raises
         ------
@@ -231,7 +231,7 @@ def _exchange(process: subprocess.Popen[bytes], question: str) -> tuple[int, byt
 
 
 def serve(answer: Callable[[dict[str, Any]], tuple[int, str]]) -> None:
-    """Answer questions of :class:`Works` in this process, until the one that asks them has ended.
+    """Answer requests of :class:`Works` in this process until its parent ends.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ with needs("catboost"):
 def log_fitted(
     model: Any, X: Any, y: Any = None, *, every: int | None = None, **options: Unpack[DataOptions]
 ) -> LoggedEvaluation | None:
-    """Evaluate a fitted model on a validation set, and its stages if asked, in the active run.
+    """Evaluate a fitted model, and its stages if asked, on a validation set, and log to the active run.
 
     The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to the best iteration
     (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``).
@@ -95,7 +95,7 @@ def _classes(model: Any) -> list[Any] | None:
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
-    """Labels of a Pool, which are texts, as the classes that they name."""
+    """Convert a Pool's string labels to the classes that they name."""
     import numpy as np
 
     array = np.asarray(y)
@@ -106,6 +106,6 @@ def _like(y: Any, classes: list[Any] | None) -> Any:
 
 
 def _trained(model: Any) -> int:
-    """Rounds of the training, by the losses that it recorded."""
+    """The number of training rounds, from the recorded losses."""
     recorded = model.get_evals_result() or {}
     return max((len(values) for losses in recorded.values() for values in losses.values()), default=0)

@@ -97,13 +97,13 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._hook.begin()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluate where it is time."""
+        """Evaluate if due."""
         self._epoch = epoch
         if self._every is not None and (epoch + 1) % self._every == 0:
             self._evaluate()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Evaluate the model as the training leaves it."""
+        """Evaluate the final model."""
         self._evaluate()
 
     def _evaluate(self) -> None:
@@ -153,7 +153,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 def _batches(data: Any) -> Any:
-    """The batches of a data set once through; a ``PyDataset`` counts them."""
+    """The batches of one pass over a data set; a ``PyDataset`` knows their number."""
     if isinstance(data, keras.utils.PyDataset):
         return (data[place] for place in range(data.num_batches))
     return iter(data)

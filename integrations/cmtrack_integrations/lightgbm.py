@@ -103,7 +103,7 @@ class EvaluationCallback:
         return self._rounds.trained
 
     def __call__(self, env: Any) -> None:
-        """Evaluate where it is time, and where this was the last round."""
+        """Evaluate if due, and after the last round."""
         if env.iteration == env.begin_iteration:
             with self._rounds.guarded():
                 self._rounds.begin()

@@ -142,7 +142,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
         self._batch("test", trainer, outputs, batch, dataloader_idx)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the collected validation set where it is time."""
+        """Evaluate the collected validation set if due."""
         if self._on != "validate" or trainer.sanity_checking:
             return
         self._epoch = int(trainer.current_epoch)
@@ -157,7 +157,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
             self._log(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Log the last validation of the training, unless that has been done."""
+        """Log the last validation of the training, unless it was logged."""
         if self._epoch is not None:
             self._log(trainer)
 
@@ -196,7 +196,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
 
 
 def _mlflow_logger(trainer: Any) -> Any:
-    """The trainer's logger that has an MLflow run, by its name: there are two packages with such a class."""
+    """The trainer's MLflow logger, found by class name, since two packages have one."""
     for logger in trainer.loggers:
         if any(parent.__name__ == "MLFlowLogger" for parent in type(logger).__mro__):
             return logger

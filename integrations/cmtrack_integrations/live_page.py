@@ -1,4 +1,4 @@
-"""Pages inside MLflow's server: the experiments, and the review of one over its runs as they are now.
+"""Pages inside MLflow's server: a list of experiments, and the live review of each.
 
 ``/cmtrack/`` lists the experiments, ``/cmtrack/experiments/<id>`` compares the runs of one. The options are those of
 :func:`cmtrack.compare`, by the same names: ``?rank_by=binary/roc_auc&require=multiclass/accuracy >= 0.7&limit=20``.
@@ -104,7 +104,7 @@ def _message_page(status: int, sentence: str) -> str:
 
 
 def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
-    """Ask MLflow's API as the user who asks for this page: 200 and data, 403, or 404.
+    """Query MLflow's API as the page's user: 200 and data, 403, or 404.
 
     Raises
     ------
@@ -185,7 +185,7 @@ class _Admission:
         return self.names[experiment_id]
 
     def run(self, run_id: str) -> None:
-        """Admit the experiment of a run; one that the user may not read is refused as one that does not exist.
+        """Admit the experiment of a run; an unreadable run is refused like one that does not exist.
 
         Raises
         ------

@@ -88,7 +88,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
-        """True where cmtrack was asked for, for a classifier.
+        """True if cmtrack was requested for a classifier.
 
         ``evaluators=None`` asks every installed evaluator, before the run starts, with the configuration of its own
         name, or with one that is meant for all: only one that consists of cmtrack's options counts. An evaluator that
@@ -130,7 +130,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def own_config(config: Any) -> dict[str, Any]:
-    """The options, also where they came under the evaluator's name although it is the only one.
+    """The options, also if they are nested under the evaluator's name.
 
     Notes
     -----

@@ -102,7 +102,7 @@ def create_auth_app() -> Any:
 
 
 def _with_pages(app: Flask, missing: Sequence[str], *, guarded: bool = False) -> None:
-    """Add the pages to MLflow's app, if they are not there; what goes wrong with that is logged, and stops nothing."""
+    """Add the pages to MLflow's app once; an error is logged, and the server starts all the same."""
     if NAME in app.blueprints:
         return
     try:
@@ -156,7 +156,7 @@ def handling(path: str, query: dict[str, str]) -> Any:
 
 
 def _user(*, guarded: bool) -> str:
-    """The user, as basic-auth has found out where it guards the server, else the address."""
+    """The user name from basic-auth if it guards the server, else the address."""
     from flask import g, request
 
     name = getattr(g, "mlflow_authenticated_user", None)
@@ -166,7 +166,7 @@ def _user(*, guarded: bool) -> str:
 
 
 def _let_pass(auth: Any) -> list[str]:
-    """Let basic-auth pass requests for the pages on to them, once it knows who asks; give the names that it lacks.
+    """Let basic-auth pass authenticated requests to the pages; return the names that it lacks.
 
     From 3.16 on, basic-auth refuses every route that it has no rule for, and before it refuses none. In either case
     the pages themselves ask MLflow's API, as the user, which experiments may be read.

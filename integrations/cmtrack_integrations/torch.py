@@ -134,7 +134,7 @@ class EpochAccumulator:
         self._error = self._error or error
 
     def reset(self) -> None:
-        """Forget the rows."""
+        """Discard the rows."""
         self._rows, self._divisions, self._error = {}, (), None
 
     def compute(self) -> Evaluation | None:
@@ -155,7 +155,7 @@ class EpochAccumulator:
             return None
 
     def log(self, step: int | None = None) -> LoggedEvaluation | None:
-        """Evaluate and log to ``run_id`` or the active run, from rank 0; then forget the rows.
+        """Evaluate and log to ``run_id`` or the active run, from rank 0; then discard the rows.
 
         Returns
         -------
@@ -260,7 +260,7 @@ def probabilities(logits: Any) -> Any:
 
 
 def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
-    """The columns of a batch that divide its rows, as arrays among its parts, and how they divide them."""
+    """A batch's segment columns as arrays, and how they divide its rows."""
     columns, divisions = declared(segments)
     read = (SegmentRows.read(name, _cpu(column)) for name, column in columns.items())
     parts = {f"{_SEGMENT}{rows.name}": rows.column for rows in read}
@@ -288,7 +288,7 @@ def _gather(value: Any) -> list[Any]:
 
 
 def _sent(error: Exception | None) -> Exception | str | None:
-    """The error in a form that another rank can read."""
+    """The error in a form that can be sent to other ranks."""
     return error if error is None or _world() == 1 else f"{type(error).__name__}: {error}"
 
 
@@ -301,7 +301,7 @@ def _raise_first(errors: Sequence[Any]) -> None:
 
 
 def _first_of_each(own: dict[str, Any], ids: Sequence[Any]) -> dict[str, Any]:
-    """The rows of this rank that neither a lower rank nor an earlier row has."""
+    """Mask of this rank's rows without duplicates in lower ranks or earlier rows."""
     rank = torch.distributed.get_rank() if len(ids) > 1 else 0
     seen: set[Any] = set()
     for lower in ids[:rank]:
@@ -315,7 +315,7 @@ def _first_of_each(own: dict[str, Any], ids: Sequence[Any]) -> dict[str, Any]:
 
 
 def _interleaved(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows of all ranks in one order: by their ids, or as a sampler deals them to the ranks."""
+    """The rows of all ranks in one order: by id, or interleaved as by a distributed sampler."""
     parts = [part for part in parts if part and len(part["y_true"])]
     if any(set(part) != set(parts[0]) for part in parts):
         raise ValueError(f"all ranks must have the same parts, got {[sorted(part) for part in parts]}")

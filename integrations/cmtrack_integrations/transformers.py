@@ -230,11 +230,11 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
                 self._hook.begin()
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """Keep the evaluation, and log it where it is time."""
+        """Keep the evaluation, and log it if due."""
         self._evaluated(state, metrics)
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """Keep the evaluation of a prediction, and log it where it is time."""
+        """Keep the evaluation of a prediction, and log it if due."""
         self._evaluated(state, metrics)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -282,7 +282,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _key(metrics: Any) -> str:
-    """The trainer's ``metric_key_prefix``, by the names that it gave; "a" of "eval_a" for the evaluation set "a"."""
+    """The name of the evaluation set, from the prefix of the trainer's metrics: "a" from "eval_a"."""
     for name in metrics or ():
         found = re.fullmatch(r"(.+)_(runtime|model_preparation_time)", name)
         if found:

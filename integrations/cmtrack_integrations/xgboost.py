@@ -99,7 +99,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         return self._rounds.trained
 
     def before_training(self, model: Any) -> Any:
-        """Remember the active run, and what an earlier training left in the model."""
+        """Remember the active run and the rounds of an earlier training."""
         with self._rounds.guarded():
             self._rounds.begin()
             if isinstance(model, Booster):
@@ -107,7 +107,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Evaluate where it is time; never stops the training."""
+        """Evaluate if due; never stops the training."""
         if collective.get_rank() == 0:
             self._rounds.after_round(self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds))
         return False

@@ -15,7 +15,7 @@ from cmtrack.plots.style import MUTED, SMALL_SIZE, FloatArray, fold
 
 
 def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float, gap: float = 7.0) -> None:
-    """Small explanations, `points` wide, below `anchor` from the left edge of the axes on, if there are any."""
+    """Small explanations, `points` wide, below `anchor`, aligned with the left edge of the axes."""
     if lines:
         ax.annotate(
             "\n".join(fold(line, points) for line in lines), xy=(0.0, 0.0), xycoords=("axes fraction", anchor),
@@ -25,7 +25,7 @@ def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float,
 
 
 def decimals(values: FloatArray) -> int:
-    """Decimals that tell `values` apart: three for shares, more where they are close, fewer for large ones."""
+    """Decimals that distinguish `values`: three for shares, more if they are close, fewer for large ones."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 3
@@ -43,7 +43,7 @@ def number(value: float, places: int, *, sign: bool = False) -> str:
 
 
 def left_out(total: int, shown: int, what: str) -> list[str]:
-    """The sentence for what a figure does not show, if anything."""
+    """The note on items that a figure leaves out, if any."""
     return [f"{shown} of {total} {what} are shown."] if total > shown else []
 
 
@@ -84,13 +84,13 @@ def check_flags(name: str, flags: npt.ArrayLike, shape: tuple[int, ...]) -> Bool
 
 
 def check_index(name: str, index: int | None, n_rows: int) -> None:
-    """ValueError unless `index` is None or a row."""
+    """Validate that `index` is None or a row."""
     if index is not None and not 0 <= index < n_rows:
         raise ValueError(f"{name} must be an index from 0 to {n_rows - 1}, got {index}")
 
 
 def check_better(name: str, better: str) -> None:
-    """ValueError unless `better` is a word that a ranked metric has."""
+    """Validate the direction of a ranked metric."""
     if better not in BETTER:
         raise ValueError(f"{name} must be one of {list(BETTER)}, got {better!r}")
 

@@ -1,4 +1,4 @@
-"""Confusion matrices of several runs: beside each other, and the difference of two."""
+"""Confusion matrices of several runs, side by side, and the difference of two."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def plot_matrices(
 
 
 def _cell(size: int) -> heat.Cell:
-    """Smaller cells than for one matrix alone."""
+    """The cell size, smaller than for a single matrix."""
     if size <= 3:
         return heat.Cell(56.0)
     if size <= 12:
@@ -137,7 +137,7 @@ def _font(cell: heat.Cell) -> float:
 
 
 def _writes(counts: Sequence[FloatArray], cell: heat.Cell) -> bool:
-    """True where the longest count fits into a cell."""
+    """True if the longest count fits into a cell."""
     longest = max(text.text_width(text.count_text(value), _font(cell)) for m in counts for value in m.flat)
     return cell.points >= 20 and longest <= 0.95 * cell.points
 
@@ -245,13 +245,13 @@ def plot_matrix_difference(
 
 
 def _top(values: FloatArray, *, tested: bool) -> float:
-    """The end of the colours: the largest difference, but where none of those tested is significant not below 5 %."""
+    """Upper end of the colour scale: the largest difference, at least 5 % if no tested one is significant."""
     known = np.abs(values[~np.isnan(values)])
     return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
 
 
 def _mark(ax: Axes, cells: layout.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
-    """Triangles that say better or worse without colour: in a corner beside a number, else in the middle."""
+    """Triangles that mark better and worse without colour: in a corner beside a number, else centred."""
     rows, columns = np.nonzero(cells)
     if not rows.size:
         return

@@ -130,7 +130,7 @@ def _unit(behind: FloatArray, errors: FloatArray) -> float:
 
 
 def _tone_map() -> Colormap:
-    """White to orange, no darker than a reader of numbers likes."""
+    """White to orange, light enough for numbers on it."""
     ramp = ["#ffffff", "#fde3c8", "#f6a860", "#d9752b"]
     return LinearSegmentedColormap.from_list("cmtrack_behind", ramp, N=256).with_extremes(bad=EMPTY)
 

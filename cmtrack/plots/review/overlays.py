@@ -1,4 +1,4 @@
-"""Curves of several runs in one picture: ROC, precision over recall, reliability. A run has the same colour in all."""
+"""Overlaid curves of several runs: ROC, precision-recall, reliability; a run has the same colour in all."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ _CEILING: dict[str, Any] = {"linewidth": 1.7, "linestyle": (0, (2.5, 1)), "clip_
 
 @dataclass(frozen=True)
 class _Runs:
-    """The checked curves of some runs: all have numbers and intervals, the first of them are shown."""
+    """Validated curves of runs with their numbers and intervals; the first ones are shown."""
 
     names: list[str]
     points: list[tuple[FloatArray, FloatArray]]
@@ -253,7 +253,7 @@ class _Runs:
 
     @property
     def reached(self) -> list[float]:
-        """The different ceilings of the shown curves, the highest first."""
+        """The distinct ceilings of the shown curves, the highest first."""
         tops = self.ceilings[: self.shown]
         return sorted(set(np.where(np.isfinite(tops), tops, 1.0).tolist()), reverse=True)
 
@@ -276,7 +276,7 @@ class _Runs:
         points: Sequence[tuple[FloatArray, FloatArray]] | None = None,
         drawstyle: str = "default",
     ) -> None:
-        """Draw the shown curves, or other points of theirs, with words for the legend."""
+        """Draw the shown curves, or given points of them, with legend texts."""
         open_axes(ax)
         for i, (xy, said) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
             place = self.places[i]
@@ -288,7 +288,7 @@ class _Runs:
             )  # fmt: skip
 
     def captions(self, first: str, interval: str) -> list[str]:
-        """The captions below: of the dotted line, of what is left out, of names, of intervals."""
+        """The captions on the dotted line, left-out runs, names and intervals."""
         lines = [first, *left_out(len(self.names), self.shown, "curves"), *text.numbered(self.names[: self.shown])]
         return lines + (
             [f"In brackets: the {interval} by itself."] if np.isfinite(self.limits[: self.shown]).any() else []

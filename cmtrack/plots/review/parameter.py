@@ -1,4 +1,4 @@
-"""A metric against a parameter of the training."""
+"""A metric by a training parameter."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _is_unset(value: object) -> bool:
 
 
 def _places(x: Sequence[Any]) -> tuple[list[str] | None, FloatArray]:
-    """The categories, or None for a numeric parameter, and the place of each run on the axis, NaN if not set."""
+    """The categories (None for a numeric parameter) and each run's axis position, NaN if not set."""
     given = [value for value in x if not _is_unset(value)]
     if all(_is_number(value) for value in given):
         places = np.array([np.nan if _is_unset(value) else float(value) for value in x])

@@ -224,7 +224,7 @@ _WIDE = 3.0  # times the median half-width of the intervals of tied rows: nor do
 
 
 def _range(centres: FloatArray, limits: FloatArray, tied: layout.BoolArray, zero: bool) -> tuple[float, float]:
-    """Axis limits around all rows but those that are many times further from the first, or wider, than the others."""
+    """Axis limits around all rows except outliers in position or width."""
     distance = np.abs(centres - centres[0])
     others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
     near = distance <= (_FAR * np.median(others) if others.size else np.inf)

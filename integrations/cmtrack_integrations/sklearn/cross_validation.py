@@ -1,4 +1,4 @@
-"""Cross-validation: every row judged by a model that has not seen it."""
+"""Cross-validation: every row is predicted by a model that has not seen it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class CrossValidated:
         return self.calibration_for(None)
 
     def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
-        """The same, with columns in the order of ``labels``."""
+        """The calibration, with columns in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
@@ -138,7 +138,7 @@ class CrossValidated:
         predictions: bool | str = "auto",
         strict: bool = False,
     ) -> tuple[LoggedEvaluation, ...]:
-        """Log the whole to the active run and each fold to a nested run of it with the parameter ``fold``.
+        """Log the whole to the active run, and each fold to a nested run with the parameter ``fold``.
 
         ``cmtrack.compare(block="params.fold", model="params.model")`` ranks models over the folds.
 
@@ -277,7 +277,7 @@ def cross_validate_evaluation(
 
 
 def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Labels of shape (n,) and what goes with their rows, in their order (see :func:`cmtrack.evaluate`).
+    """Labels (n,) and row columns, aligned to the labels' index (see :func:`cmtrack.evaluate`).
 
     Raises
     ------
@@ -294,7 +294,7 @@ def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
-    """The evaluation of a fold with the segments of the whole, and notes on columns that do not divide its rows."""
+    """A fold's evaluation with the segments of the whole, and notes on columns that do not divide its rows."""
     if not isinstance(whole.rows, Predictions) or not isinstance(fold.rows, Predictions) or not whole.rows.segments:
         return fold
     segments, notes = [], []
@@ -373,7 +373,7 @@ def _one_fold(
 
 
 def joined(parts: Sequence[Predicted], splits: Splits, labels: tuple[Label, ...]) -> Predicted:
-    """The predictions of all rows from those of the folds, with the scores that each of these has."""
+    """Predictions of all rows, joined from the folds, with the scores that all folds have."""
     order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
 
     def whole(name: str) -> Any:
@@ -387,7 +387,7 @@ def joined(parts: Sequence[Predicted], splits: Splits, labels: tuple[Label, ...]
 
 
 def cut(values: Any, rows: Any) -> Any:
-    """Some rows of an array, a frame, a sparse matrix or a list."""
+    """Select rows of an array, a frame, a sparse matrix or a list."""
     from sklearn.utils import _safe_indexing
 
     return _safe_indexing(values, rows)
@@ -421,7 +421,7 @@ def _by_row(values: Any, n: int) -> bool:
 
 
 def _calibrates(y: Any, like: Evaluation) -> bool:
-    """True where labels hold both groups (or two classes) that a calibration needs."""
+    """True if labels hold both groups (or two classes), as a calibration needs."""
     step = like.scored
     if step is None:
         return len(np.unique(y)) > 1

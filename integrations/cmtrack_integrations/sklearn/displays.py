@@ -157,7 +157,7 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
-        """What the Display shows of the evaluation beside the curve."""
+        """Further arguments of the Display that the evaluation gives."""
         return {}
 
     what: ClassVar[str]

@@ -48,7 +48,7 @@ class Predicted:
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
-    """The same evaluation with more to warn of."""
+    """The evaluation with further notes."""
     return replace(evaluation, remarks=(*evaluation.remarks, *notes)) if notes else evaluation
 
 
@@ -79,12 +79,12 @@ def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | Non
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """True where the classifier has ``predict_proba`` as it is set up."""
+    """True if the classifier, as configured, has ``predict_proba``."""
     return hasattr(estimator, "predict_proba")
 
 
 def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray | None:
-    """Decision values of shape (n, K) in the order of ``labels``; None where there is not one for each of these.
+    """Decision values of shape (n, K) in the order of ``labels``; None if a label lacks one.
 
     The one value of two classes is taken with both signs.
     """
@@ -114,7 +114,7 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
 
 
 def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatArray:
-    """Columns of the classifier's own classes in the order of ``labels``; 0 for those that it does not know."""
+    """Reorder the classifier's columns to ``labels``, with 0 for classes unknown to it."""
     if own is None or labels is None or (len(own) == len(labels) and all(a == b for a, b in zip(own, labels))):  # noqa: B905
         return found
     place = {label: column for column, label in enumerate(labels)}
@@ -127,7 +127,7 @@ def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatA
 
 
 def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
-    """The names of the classes 0 to K - 1 of a classifier that was fitted on such numbers, shape (K,); else None.
+    """Names (K,) of the classes 0 to K - 1 of a classifier fitted on label codes; else None.
 
     ``labels`` are taken for these names, in this order, where they are as many and none of them is a number.
     """
@@ -143,7 +143,7 @@ def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
 
 
 def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None = None) -> tuple[Label, ...] | None:
-    """All classes in order: the given ones, or the classifier's own, sorted together with those of ``y``."""
+    """All classes in order: the given ones, or the sorted union of the classifier's and those of ``y``."""
     if labels is not None:
         return tuple(labels)
     own = getattr(estimator, "classes_", None)
@@ -163,7 +163,7 @@ def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None =
 
 
 def name_of(estimator: Any) -> str:
-    """The class of an estimator; of a pipeline or a search, of what is inside."""
+    """The class name of an estimator, or of the final one inside a pipeline or search."""
     inner = getattr(estimator, "best_estimator_", None)
     if inner is None:
         inner = getattr(estimator, "estimator", None) if hasattr(estimator, "cv_results_") else None

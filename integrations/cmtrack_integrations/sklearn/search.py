@@ -123,7 +123,7 @@ def _candidates(
     by_row: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Iterator[NestedEvaluation]:
-    """The candidates, best first, each evaluated when it is asked for."""
+    """The candidates, best first, each evaluated lazily."""
     from sklearn.base import clone
 
     results = getattr(search, "cv_results_", None)
@@ -146,7 +146,7 @@ def _candidates(
 
 
 def _ranks(results: Mapping[str, Any], refit: Any) -> Any:
-    """The candidates' ranks, by the metric that chose the best where there are several."""
+    """The candidates' ranks; with several metrics by the one for refitting."""
     names = [name for name in results if name.startswith("rank_test_")]
     wanted = f"rank_test_{refit}" if isinstance(refit, str) else "rank_test_score"
     name = wanted if wanted in results else names[0] if names else None
