@@ -375,6 +375,11 @@ class BaseEvaluation(ABC):
 
         return draw_figures(self, on_error)
 
+    def _repr_html_(self) -> str:
+        from cmtrack.report.views import notebook_html
+
+        return notebook_html(self)
+
     def report(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write the report: one HTML file that loads nothing.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import bdtr, ndtr, stdtr
 
+from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.comparison.criterion import reads
@@ -25,7 +25,7 @@ from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ class Differences:
     def _repr_html_(self) -> str:
         note = "Paired: both judged the same rows." if self.paired else f"Unpaired: {self.reason}."
         note += f" Without an error: {self.reason}." if self.paired and self.reason else ""
-        return for_page(f"<p>{escape(note)}</p>{self.to_frame().to_html(index=False)}")
+        return notebook.view(notebook.sentence(note), notebook.table(self.to_frame()))
 
 
 def paired_differences(

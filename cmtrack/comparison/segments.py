@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
 from cmtrack.comparison.criterion import reads
@@ -35,7 +35,7 @@ from cmtrack.segments import (
     simultaneous_level,
 )
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,8 +214,8 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         return printable(f"SegmentComparison({shown})")
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return for_page(notes + (self.to_frame().to_html(index=False) if self.pairs else "<p>No segments</p>"))
+        shown = notebook.table(self.to_frame()) if self.pairs else notebook.sentence("No segments")
+        return notebook.view(shown, notes=self.notes)
 
 
 def by_segment(

@@ -61,7 +61,6 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -1075,37 +1074,6 @@ class Evaluation(BaseEvaluation):
         if self.positive is not None:
             head += f", positive {self.positive!r}"
         return f"Evaluation({_with_values(head, names, m)})"
-
-    def _repr_html_(self) -> str:
-        """The headline numbers with their intervals, the evaluated data, and warnings."""
-        from html import escape
-
-        metrics, intervals, undefined = self.metrics, self.intervals, self.undefined
-        rows = []
-        for name in self.headline:
-            value = metrics[name]
-            if math.isfinite(value):
-                low, high = intervals.get(name, (math.nan, math.nan))
-                shown = f"{value:.4g}", f"{low:.4g} to {high:.4g}" if math.isfinite(low + high) else ""
-            else:
-                shown = "undefined", undefined.get(name, "")
-            cells = "".join(f'<td style="text-align:left">{escape(text)}</td>' for text in (name, *shown))
-            rows.append(f"<tr>{cells}</tr>")
-        head = f"<b>{self._samples}, {len(self.labels)} classes</b>"
-        if self.positive is not None:
-            head += f", positive: “{escape(str(self.positive))}”"
-        if self.grouping is not None:
-            head += f"<br>{escape(self.grouping.describe())}"
-        if self.costs is not None:
-            head += f"<br>costs: {escape(self.costs.describe())}"
-        titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
-        columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
-        careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
-        return for_page(
-            f"<div><p>{head}</p><table><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-            f"<p>{len(rows)} of {len(metrics)} metrics; <code>.to_frame()</code> has all, <code>.figures()</code> the "
-            f"figures.</p>{f'<ul>{careful}</ul>' if careful else ''}</div>"
-        )
 
 
 def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> str:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.evaluation.compute import compute
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.metrics.metric import Metric
@@ -43,7 +43,7 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
 from cmtrack.statistics.segmented import SegmentCounts
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
 _MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
-_SHOWN = 20
 _ROWS_AWAY = "the rows are not here, and its intervals do not know which of them belong together"
 
 
@@ -125,8 +124,8 @@ class Segments(Mapping[str, "SegmentTable"]):
         return printable(f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})")
 
     def _repr_html_(self) -> str:
-        tables = "".join(table._repr_html_() for table in self._tables.values()) or "<p>No segments</p>"
-        return for_page(tables + (f"<p>{escape(self.note)}</p>" if self.note else ""))
+        tables = [table._repr_html_() for table in self._tables.values()] or [notebook.sentence("No segments")]
+        return notebook.view(*tables, notebook.sentence(self.note))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,8 +316,7 @@ class SegmentTable:
         title = self.evaluation.catalog.lookup(metric).heading()
         head = f"{title} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
         head += f"; undefined in {lacking}" if lacking else ""
-        more = f"<p>{_SHOWN} of {len(self)}; <code>.to_frame()</code> has all.</p>" if len(self) > _SHOWN else ""
-        return for_page(f"<div><p>{escape(head)}</p>{frame.head(_SHOWN).to_html(index=False)}{more}</div>")
+        return notebook.view(notebook.sentence(head), notebook.table(frame))
 
     # -- evaluations of segments ---------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.evaluation.compute import scaled_rows_warning, scores_first
 from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics.binary import SIX
@@ -254,12 +255,7 @@ class Threshold:
         return f"Threshold({self.value:.6g}: {what.name} {what}, apparent {what.apparent:.3g}{bound})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        from cmtrack.untrusted import for_page
-
-        careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
-        return for_page(f"<div><p>{escape(self.sentence())}</p>{f'<ul>{careful}</ul>' if careful else ''}</div>")
+        return notebook.view(notebook.sentence(self.sentence()), notes=self.warnings)
 
 
 def choose_threshold(

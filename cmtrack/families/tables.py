@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.families.counts import (
     ACTUAL,
     ACTUAL_OUTSIDE,
@@ -26,7 +26,7 @@ from cmtrack.metrics.intervals import Interval, wilson
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class FamilyMatrix:
         return f"FamilyMatrix({self.family!r}, {len(self.codes)} codes, {self.what})"
 
     def _repr_html_(self) -> str:
-        return for_page(f"<p>{escape(self.what)}</p>{self.to_frame().to_html()}")
+        return notebook.view(notebook.sentence(self.what), notebook.matrix(self.to_frame()))
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
@@ -271,8 +271,7 @@ class CodeAnswer:
         return printable(f"CodeAnswer({self})")
 
     def _repr_html_(self) -> str:
-        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format)
-        return for_page(f"<p>{escape(str(self))}</p>{table}")
+        return notebook.view(notebook.sentence(self), notebook.table(self.to_frame()))
 
 
 def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_level: float) -> CodeAnswer:

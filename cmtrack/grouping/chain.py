@@ -75,7 +75,7 @@ class ComposedStep:
 
     @property
     def relaxed(self) -> bool:
-        """Whether every prediction of the right group is a hit, so that there are no mismatches."""
+        """True where every prediction of the right group is a hit, so that there are no mismatches."""
         return bool((self.accept == (self.group_of_class[:, None] == self.group_of_class)).all())
 
 

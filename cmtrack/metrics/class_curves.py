@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cmtrack.digits import p_text
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, PVALUE_SOURCE, Error, PValue, ReliabilityTable
-from cmtrack.metrics.intervals import Interval, holm, p_text
+from cmtrack.metrics.intervals import Interval, holm
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.precision_recall import PRECISION
 from cmtrack.metrics.roc import AREA, place_of, with_channels

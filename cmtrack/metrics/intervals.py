@@ -43,15 +43,6 @@ def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
 
-def p_text(value: float, least: float = 0.001) -> str:
-    """A p-value, or a probability of simulated draws; ``≤`` where it is the least that can come out."""
-    if math.isnan(value):
-        return "–"
-    if value < 0.001:
-        return "< 0.001"
-    return f"≤ {least:.3f}" if value <= least * (1 + 1e-9) else f"{value:.3f}"
-
-
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 

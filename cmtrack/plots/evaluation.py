@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.digits import p_text
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.intervals import p_text
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.results import ASSUMES, MISFIT

@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from cmtrack import notebook
+from cmtrack.digits import level, percent_with_interval
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
@@ -29,7 +30,6 @@ from cmtrack.prevalence.mixture import Mixture, Variance
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -325,12 +325,9 @@ class BasePrevalence(ABC):
         """Numbers that grow with the positive class's posterior, shape (n,)."""
 
     @property
-    def _careful(self) -> str:
-        """HTML of what the estimate assumes and of its warnings."""
-        listed = "".join(
-            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
-        )
-        return f"<p>This {ASSUMES}.</p>" + (f"<ul>{listed}</ul>" if listed else "")
+    def _notes(self) -> list[str]:
+        """What the estimate assumes, and its warnings."""
+        return [f"This {ASSUMES}.", *dict.fromkeys((*self.warnings, *self.undefined.values()))]
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
@@ -507,23 +504,23 @@ class PrevalenceEstimate(BasePrevalence):
         )
 
     def _repr_html_(self) -> str:
-        """Share and number with their intervals, the sources of their errors, and warnings."""
-        what, n = f"“{self.positive}”", f"{self.n_target:g}"
+        """The share and the number in a sentence, the sources of their errors, the likelihood, and warnings."""
+        share, n = f"The share of “{self.positive}” in the population", f"{self.n_target:,g}"
         if math.isnan(self.value):
-            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{self._careful}</div>")
-        share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
-        number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
-        rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
-        lines = "".join(
-            f'<tr><td style="text-align:left">{escape(name)}</td><td>{value}</td><td>{low} to {high}</td></tr>'
-            for name, value, low, high in rows
-        )
+            return notebook.view(notebook.sentence(f"{share} is undefined."), notes=self._notes)
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
-        return for_page(
-            f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
-            f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
-            f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
-            f"negatives.</p>{self._careful}</div>"
+        return notebook.view(
+            notebook.sentence(
+                f"{share} is {percent_with_interval(self.value, (self.low, self.high))}: "
+                f"{self.count:,.0f} [{self.count_low:,.0f}, {self.count_high:,.0f}] of these {n} "
+                f"({level(self.confidence_level)} intervals)."
+            ),
+            notebook.sentence(
+                f"{target} of the variance comes from the {n} scores, {positives} from the {self.n_positives:,g} "
+                f"labelled positives, {negatives} from the {self.n_negatives:,g} labelled negatives."
+            ),
+            notebook.picture(self.figure()),
+            notes=self._notes,
         )
 
 
@@ -642,5 +639,4 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     def _repr_html_(self) -> str:
         """Share and number of every class with their intervals, the assumption, and warnings."""
-        table = self.to_frame().to_html(index=False, float_format="{:.4g}".format)
-        return for_page(f"<div>{table}{self._careful}</div>")
+        return notebook.view(notebook.table(self.to_frame()), notes=self._notes)

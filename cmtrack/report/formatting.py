@@ -4,178 +4,65 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.digits import (
+    chance,
+    count,
+    interval,
+    level,
+    minus,
+    named_value,
+    number,
+    p_equals,
+    p_text,
+    percent,
+    percent_with_interval,
+    plain_number,
+    points,
+    rounded,
+    signed,
+    signed_or_why,
+    two_places,
+    two_places_interval,
+    with_interval,
+)
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.intervals import p_text as p_text
 from cmtrack.metrics.metric import Metric
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
+__all__ = [
+    "chance",
+    "count",
+    "interval",
+    "level",
+    "minus",
+    "named_value",
+    "number",
+    "p_equals",
+    "p_text",
+    "percent",
+    "percent_with_interval",
+    "plain_number",
+    "points",
+    "rounded",
+    "signed",
+    "signed_or_why",
+    "two_places",
+    "two_places_interval",
+    "with_interval",
+]
 SHORT = 60
 BETWEEN = " · "
 """Between the numbers of a cell of MLflow's tables, where line breaks are lost."""
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
-
-# -- numbers ---------------------------------------------------------------------------------------------------
-
-
-def minus(text: str) -> str:
-    """A number's text with a real minus."""
-    return text.replace("-", "−")
-
-
-def _fixed(value: float, places: int) -> str:
-    """A number with fixed decimals and a typographic minus; never "−0"."""
-    text = f"{value:.{places}f}"
-    return minus(text) if text.strip("-0.") else text.lstrip("-")
-
-
-def number(value: float, ends: Interval | None = None) -> str:
-    """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
-    if math.isnan(value):
-        return "undefined"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if (float(value).is_integer() and abs(value) >= 2) or abs(value) >= 1000:
-        return minus(f"{value:,.0f}")
-    if 0 < abs(value) < 5e-4:
-        return minus(f"{value:.2g}")
-    return _fixed(value, _places(value, ends))
-
-
-def count(value: float) -> str:
-    """A number of samples: whole, or with one decimal where it is not."""
-    if math.isnan(value):
-        return "undefined"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-
-
-def interval(value: float, ends: Interval | None) -> str:
-    """``[low, high]``, or nothing where there is no interval."""
-    if ends is None or not all(map(math.isfinite, ends)):
-        return ""
-    places = _places(value, ends)
-    return f"[{_end(ends[0], places)}, {_end(ends[1], places)}]"
-
-
-def _end(end: float, places: int) -> str:
-    """An end of an interval; one that is not 0 is not printed as 0."""
-    if end and 1e-9 < abs(end) < 0.5 * 10**-places:
-        places = -math.floor(math.log10(abs(end)))
-    return _fixed(end, places)
-
-
-def with_interval(value: float, ends: Interval | None) -> str:
-    """``0.712 [0.653, 0.766]``."""
-    return f"{number(value, ends)} {interval(value, ends)}".rstrip()
-
-
-def named_value(name: str, value: float, low: float, high: float) -> str:
-    """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
-    if not math.isfinite(value):
-        return f"{name} undefined"
-    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent, with more digits close to 0 and 100 %, and one at most beyond."""
-    if math.isnan(share):
-        return "undefined"
-    edge = min(share, 1 - share)
-    if 0 < edge < 5e-6:
-        return "< 0.001 %" if share < 0.5 else "> 99.999 %"
-    return f"{_fixed(100 * share, 0 if edge == 0 else 3 if 0 < edge < 0.001 else 1)} %"
-
-
-def percent_with_interval(share: float, ends: Interval | None) -> str:
-    """``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
-    if ends is None or not all(map(math.isfinite, (share, *ends))):
-        return percent(share)
-    places = max(1, _places(share, ends) - 2)
-    shown, low, high = (_fixed(100 * part, places) for part in (share, *ends))
-    return f"{shown} % [{low}, {high}]"
-
-
-def points(difference: float, ends: Interval | None) -> str:
-    """A difference of shares: ``3.7 percentage points [1.2, 6.2]``; an end reads as 0 only where 0 is inside."""
-    places = max(1, _places(difference, ends) - 2)
-    if ends is None or not all(map(math.isfinite, ends)):
-        return f"{_fixed(100 * difference, places)} percentage points"
-    while ends[0] * ends[1] > 0 and places < 5 and not round(100 * min(map(abs, ends)), places):
-        places += 1
-    shown, low, high = (_fixed(100 * part, places) for part in (difference, *ends))
-    return f"{shown} percentage points [{low}, {high}]"
-
-
-def _places(value: float, ends: Interval | None) -> int:
-    if ends is None or not all(map(math.isfinite, ends)):
-        return 3
-    width = ends[1] - ends[0]
-    return 3 if width < 1e-7 else min(7, max(3, 1 - math.floor(math.log10(width))))
-
-
-def level(confidence_level: float) -> str:
-    """``95 %``."""
-    return f"{round(100 * confidence_level, 6):g} %"
-
-
-def plain_number(value: Any) -> str:
-    """A tie-breaker's value or a gate's: numbers with four digits, texts whole."""
-    if value is None:
-        return "none"
-    if isinstance(value, float):
-        return "undefined" if math.isnan(value) else minus(f"{value:.4g}")
-    return one_line(value)
-
-
-def signed(value: float, ends: tuple[float, float] | None = None) -> str:
-    """A difference with its sign, and its interval."""
-    shown = with_interval(value, ends)
-    return f"+{shown}" if value > 0 and not shown.startswith("0.000 ") else shown
-
-
-def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
-    """A difference with its sign and its interval, or the reason why it has none."""
-    return signed(value, ends) + (f" ({reason})" if reason else "")
-
-
-def p_equals(value: float) -> str:
-    """A p-value in a sentence: "p = 0.012", "p < 0.001" or, the least of 999 draws, "p ≤ 0.001"."""
-    shown = p_text(value)
-    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
-
-
-def two_places(value: float) -> str:
-    """A number with two decimals."""
-    return _fixed(value, 2)
-
-
-def two_places_interval(ends: Interval) -> str:
-    """``[low, high]`` with two decimals, or nothing where there is no interval."""
-    return f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
-
-
-def chance(probability: float) -> str:
-    """A probability in whole per cent, neither 0 nor 100; "–" where it is not known."""
-    if math.isnan(probability):
-        return "–"
-    if 0.005 <= probability <= 0.995:
-        return f"{100 * probability:.0f} %"
-    return "< 1 %" if probability < 0.5 else "> 99 %"
-
-
-def rounded(value: float) -> float | None:
-    """A number with six decimals, for tables that programs read; None where it is undefined."""
-    return round(float(value), 6) if math.isfinite(value) else None
-
 
 # -- names -----------------------------------------------------------------------------------------------------
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
-from cmtrack.report.formatting import level, metric_title
+from cmtrack.report.formatting import BETWEEN, level, metric_title
 from cmtrack.report.html import figure_block, render_page, write_text
 
 if TYPE_CHECKING:
@@ -125,8 +127,6 @@ def report_html(
         tables = key in ("good", "confusions", "facts") or (key == "failures" and content.get("segments"))
         if sentences or figures or tables:
             questions.append({"key": key, "text": question, "sentences": sentences, "figures": figures})
-    shown = [name for name in view.first if name in evaluation.metrics][:_FIRST]
-    positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
     return render_page(
         view.template,
         title=title or "Evaluation",
@@ -134,16 +134,46 @@ def report_html(
         lead=[sentence for section, sentence in told if not section],
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
-        numbers=[
-            evaluation_page.metric_row(evaluation, name)
-            | {"title": metric_title(name, positive, catalog=evaluation.catalog)}
-            for name in shown
-        ],
+        numbers=_first_numbers(evaluation),
         first=next((block for block in blocks if block["name"] == first), None),
         questions=questions,
         all_metrics=evaluation_page.all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         **content,
+    )
+
+
+def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
+    """The metrics of the first screen, with titles that name the positive class."""
+    shown = [name for name in view_of(evaluation).first if name in evaluation.metrics][:_FIRST]
+    positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
+    return [
+        evaluation_page.metric_row(evaluation, name)
+        | {"title": metric_title(name, positive, catalog=evaluation.catalog)}
+        for name in shown
+    ]
+
+
+def notebook_html(evaluation: BaseEvaluation) -> str:
+    """What a notebook shows of an evaluation: the first sentences, four numbers, the matrix, and warnings."""
+    view = view_of(evaluation)
+    first, *more = view.lead(evaluation)
+    tiles = "".join(
+        f"<td>{escape(row['title'])}<br><b>{escape(row['value'])}</b> {escape(row['interval'])}</td>"
+        for row in _first_numbers(evaluation)
+    )
+    matrix = ""
+    if isinstance(evaluation, Evaluation):
+        shown = (evaluation.reduced or [evaluation.confusion_matrix])[-1]
+        matrix = notebook.matrix(shown.to_frame()) if len(shown.labels) <= notebook.ROWS else ""
+    rest = f"{len(evaluation.metrics)} metrics: .to_frame(); figures: .figures(); the whole report: .report()."
+    return notebook.view(
+        f"<p><b>{escape(first)}</b></p>",
+        *map(notebook.sentence, [*more, BETWEEN.join(view.content(evaluation)["head"])]),
+        f"<table><tr>{tiles}</tr></table>",
+        matrix,
+        notebook.sentence(rest),
+        notes=evaluation.warnings,
     )
 
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.rough._granules import Values
 from cmtrack.statistics.attributes import combine, encode_attribute
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_EXACT = 15
-_SHOWN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,7 @@ class AttributeSubsets:
         )
 
     def _repr_html_(self) -> str:
-        table = self.to_frame().to_html(max_rows=_SHOWN, float_format="{:.4f}".format)
-        return for_page(table + (f"<p>{self.reason}</p>" if self.reason else ""))
+        return notebook.view(notebook.table(self.to_frame()), notebook.sentence(self.reason))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack import notebook
 from cmtrack.grouping import Label
 from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.names import encode_label
@@ -27,7 +27,7 @@ from cmtrack.rough.metrics import ROUGH, bounds_of_cells
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ class RoughApproximations:
         return f"RoughApproximations({len(self.labels)} classes, {numbers})"
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html())
+        return notebook.view(notebook.table(self.to_frame()))
 
 
 def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximations:
@@ -290,7 +290,7 @@ class RoughBounds:
         return printable(f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})")
 
     def _repr_html_(self) -> str:
-        return for_page(f"{self.to_frame().to_html()}<p>{escape(self.condition_text)}</p>")
+        return notebook.view(notebook.table(self.to_frame()), notebook.sentence(self.condition_text))
 
 
 _FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bound")

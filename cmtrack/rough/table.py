@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.grouping import Label
 from cmtrack.rough._granules import Values, count_granules
 from cmtrack.rough._reducts import AttributeSubsets, search
@@ -20,12 +21,9 @@ from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.inputs import BoolArray, IntArray
 from cmtrack.statistics.labels import encode_labels
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SHOWN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +245,7 @@ class GranuleTable:
         )
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html(max_rows=_SHOWN))
+        return notebook.view(notebook.table(self.to_frame()))
 
 
 def granule_table(

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.metrics.intervals import check_level, size_of_share
 from cmtrack.segments._lattice import Lattice, lattice
 from cmtrack.segments.columns import SegmentColumn
@@ -22,7 +22,7 @@ from cmtrack.segments.inference import Estimates, differences
 from cmtrack.statistics.attributes import combine
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, as_weights, to_float_array
 from cmtrack.statistics.labels import encode_groups
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,6 @@ SLICELINE_ALPHA = 0.95
 MAX_UNITS = 10**8
 _AT_ONCE = 64
 _DIGITS = 9
-_SHOWN = 20
 BIASED = "The value of a segment that was found is biased: it was chosen for being far off."
 
 
@@ -158,8 +157,9 @@ class SegmentSearch:
         return printable(f"SegmentSearch({self._summary()})")
 
     def _repr_html_(self) -> str:
-        notes = " ".join((f"{self._summary()}.", *self.notes))
-        return for_page(f"<p>{escape(notes)}</p>{self.to_frame().head(_SHOWN).to_html(index=False)}")
+        return notebook.view(
+            notebook.sentence(f"{self._summary()}."), notebook.table(self.to_frame()), notes=self.notes
+        )
 
 
 def worst_segments(

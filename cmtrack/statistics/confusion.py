@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ class ConfusionMatrix:
         return f"ConfusionMatrix({len(self.labels)} classes, {self.total:g} samples)"
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html())
+        return notebook.view(notebook.matrix(self.to_frame()))
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:

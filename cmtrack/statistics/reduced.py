@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.counting import Counts
-from cmtrack.untrusted import for_page, printable
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +189,7 @@ class ReducedConfusionMatrix:
         )
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html())
+        return notebook.view(notebook.matrix(self.to_frame()))
 
 
 def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:

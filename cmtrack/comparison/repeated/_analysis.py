@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from cmtrack import notebook
 from cmtrack.comparison.repeated._bayes import (
     RopeProbabilities,
     bayesian_correlated_t,
@@ -37,7 +38,6 @@ from cmtrack.comparison.repeated._scores import (
 )
 from cmtrack.metrics.intervals import check_level
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,10 +168,7 @@ class RepeatedResult:
         return f"RepeatedResult({len(self.names)} models, {self.blocks} {self.kind}, best {best!r}, {ties} tied)"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return for_page(f"{self.to_frame().to_html(index=False)}<ul>{notes}</ul>")
+        return notebook.view(notebook.table(self.to_frame()), notes=self.notes)
 
 
 def analyse(

@@ -443,8 +443,11 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     assert set(with_interval["metric"]) == set(evaluation.intervals)
     assert "positive 'high'" in repr(evaluation)
     page = evaluation._repr_html_()
-    assert "binary/roc_auc" in page
+    assert page.startswith("<div><p><b>Finds ")
+    assert "area under the ROC curve for “high”" in page
     assert "positive: “high”" in page
+    low, high = (f"{end:.3f}" for end in evaluation.intervals["binary/recall"])
+    assert f"<b>{evaluation.metrics['binary/recall']:.3f}</b> [{low}, {high}]" in page
     assert all(escape(text) in page for text in evaluation.warnings)
     strange = evaluate(["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>")._repr_html_()
     assert "<b>x</b>" not in strange
@@ -512,8 +515,9 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     s = np.clip(0.3 * y + rng.normal(0.35, 0.2, 300), 0, 1)
     estimate = estimate_prevalence(s[:100], calibration=(np.where(y == 1, "<b>", "a"), s), positive="<b>")
     page = estimate._repr_html_()
-    assert "number of “&lt;b&gt;” among these 100" in page
-    assert f"<td>{estimate.count:.4g}</td><td>{estimate.count_low:.4g} to {estimate.count_high:.4g}</td>" in page
+    assert "The share of “&lt;b&gt;” in the population is " in page
+    assert f": {estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}] of these 100 " in page
+    assert '<img alt="" src="data:image/png;base64,' in page
     assert f"{round(100 * estimate.shares[0])} % of the variance comes from the 100 scores" in page
     flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
     assert flat.count("not identified") == 1

@@ -196,7 +196,6 @@ def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
     assert "Always answering “2”, the best constant answer, would cost 0.933" in said
     assert "which is not clearly different" in said
     assert "“3” as “0” 10" in said
-    assert "“3” as “0” 10" in tv1._repr_html_()
     (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
     assert sentence.endswith("would cost 0.667: 100.0 % [90.7, 100.0] of the avoidable cost is saved.")
     (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))

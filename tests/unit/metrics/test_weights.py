@@ -171,7 +171,7 @@ def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
         assert loaded == judged
         assert loaded.weights_are == kind
         assert f"400 samples ({kind} weight 1160)" in repr(loaded)
-        assert f"400 samples ({kind} weight 1160)" in loaded._repr_html_()
+        assert f"400 samples ({kind} weight 1,160)" in loaded._repr_html_()
         page = judged.report(tmp_path / f"{kind}.html").read_text()
         assert f"400 samples ({kind} weight 1,160)" in page
         assert {"frequency": "a weight is a number of equal samples", "sampling": "robust (sandwich)"}[kind] in page
