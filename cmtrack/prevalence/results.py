@@ -326,7 +326,7 @@ class BasePrevalence(ABC):
 
     @property
     def _notes(self) -> list[str]:
-        """What the estimate assumes, and its warnings."""
+        """The assumption of the estimate, and its warnings."""
         return [f"This {ASSUMES}.", *dict.fromkeys((*self.warnings, *self.undefined.values()))]
 
     @abstractmethod

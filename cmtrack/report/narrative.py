@@ -77,7 +77,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """What was found of the positive group, if there is one, and how many predictions are right: in brief."""
+    """In brief: how much of the positive group was found, if there is one, and how many predictions are right."""
     parts = {_findings: "binary", _overall: "multiclass" if evaluation.none is None else "spans"}
     told = [part(evaluation) for part, section in parts.items() if evaluation.has_section(section)]
     return [sentences[0] for sentences in told if sentences]

@@ -155,7 +155,7 @@ def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 
 
 def notebook_html(evaluation: BaseEvaluation) -> str:
-    """What a notebook shows of an evaluation: the first sentences, four numbers, the matrix, and warnings."""
+    """An evaluation in a notebook: its first sentences, four numbers, the matrix, and warnings."""
     view = view_of(evaluation)
     first, *more = view.lead(evaluation)
     tiles = "".join(
