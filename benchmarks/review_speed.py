@@ -20,7 +20,7 @@ from mlflow.entities import Metric, Param, RunTag
 
 import cmtrack
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.metrics.gates import Gate
+from cmtrack.evaluation.gates import Gate
 from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.runs import client_for, search
 from cmtrack.tracking.store import quiet, tracking_store

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
@@ -67,6 +67,8 @@ class BaseEvaluation(ABC):
 
     kind: ClassVar[str]
     """The kind that stored files name."""
+    unit: ClassVar[str] = "sample"
+    """The word for one of the rows."""
     statistics: Digests
     spec: Question
     rows: Rows | None
@@ -203,6 +205,11 @@ class BaseEvaluation(ABC):
         """The classes, or codes, in order."""
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of the parts of the labels, by their names."""
+        return {}
+
+    @property
     @abstractmethod
     def n_samples(self) -> float:
         """Number (or weight) of evaluated samples, spans or documents."""
@@ -218,9 +225,9 @@ class BaseEvaluation(ABC):
         """The parts, by name, that must be the same for two evaluations to be put in one order, besides the data."""
 
     @property
+    @abstractmethod
     def catalog(self) -> Catalog:
-        """The metrics that this evaluation knows: the built-in ones, and those that it was given."""
-        return BUILT_IN
+        """The metrics that this evaluation knows: the built-in ones of its kind, and those that it was given."""
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:

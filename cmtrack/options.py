@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from cmtrack._lazy import found_in
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
@@ -204,9 +205,4 @@ def _with_entries(text: str, question: type[Question]) -> str:
     return text[: place.start()] + written + text[place.end() :]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Options":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cmtrack.evaluation.spec import Options  # where it was before the record
-
-    return Options
+__getattr__ = found_in(__name__, {"Options": "cmtrack.evaluation.spec"})  # where it was before the record

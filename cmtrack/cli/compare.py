@@ -106,7 +106,7 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     from cmtrack.cli.reading import read_costs_file, read_metrics, read_rule_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
-    from cmtrack.metrics.catalog import OPEN
+    from cmtrack.evaluation.catalog import OPEN
     from cmtrack.tracking.comparing import compare_by
     from cmtrack.tracking.store import quiet, tracking_store
 
@@ -158,7 +158,7 @@ def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
 
 def check_gates(require: Sequence[str], against: str | None) -> None:
     """Validate gates: they must parse, and may need a baseline."""
-    from cmtrack.metrics.gates import Gate
+    from cmtrack.evaluation.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
     if against is None and any(gate.difference for gate in gates):
@@ -177,7 +177,7 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
     if not given:
         return None
     from cmtrack.comparison.criterion import Criterion
-    from cmtrack.metrics.catalog import OPEN
+    from cmtrack.evaluation.catalog import OPEN
 
     weighted = [text for text in given if "=" in text]
     if not weighted:

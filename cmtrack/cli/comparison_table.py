@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line

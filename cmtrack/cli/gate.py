@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.comparison.rule import Rule
     from cmtrack.comparison.run import Run
     from cmtrack.comparison.verdict import NotWorse, Verdict
-    from cmtrack.metrics.gates import GateResult
+    from cmtrack.evaluation.gates import GateResult
 
 
 class NotJudged(Failed):
@@ -161,7 +161,7 @@ _MARK = {True: "passes", False: "fails"}
 
 def _markdown(verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple[Run, str] | None) -> str:
     """The verdict for the summary page of a job."""
-    from cmtrack.metrics.gates import GateResult
+    from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
 
     lines = [
@@ -246,7 +246,7 @@ def _remarks(verdict: Verdict, run: RankedRun) -> list[str]:
 
 def _required(check: GateResult | NotWorse) -> str:
     """The requirement."""
-    from cmtrack.metrics.gates import GateResult
+    from cmtrack.evaluation.gates import GateResult
 
     if isinstance(check, GateResult):
         return check.gate.text
@@ -256,7 +256,7 @@ def _required(check: GateResult | NotWorse) -> str:
 def _found(check: GateResult | NotWorse) -> str:
     """The observed value."""
     from cmtrack.comparison.verdict import Outcome
-    from cmtrack.metrics.gates import GateResult
+    from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
 
     if isinstance(check, GateResult):

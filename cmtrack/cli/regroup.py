@@ -157,7 +157,7 @@ def _print(
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     from cmtrack.cli.comparison_table import ALWAYS, Column
-    from cmtrack.metrics.catalog import lookup
+    from cmtrack.evaluation.catalog import lookup
     from cmtrack.report import formatting as fmt
 
     def shift(before: float | None, after: float | None) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
-from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.views import view_of
@@ -31,12 +31,12 @@ MAX_GROUPS = 8
 def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
     """An evaluation as JSON data for scripts."""
     own: dict[str, Any] = {}
-    if isinstance(evaluation, FamilyEvaluation):
+    if evaluation.kind == archive.FAMILIES:
         own = {
             "kind": evaluation.kind,
             "n_documents": evaluation.n_samples,
-            "families": [str(family) for family in evaluation.families],
-            "matching": evaluation.matching,
+            "families": [decode_label(family) for family in _families_of(evaluation)],
+            **evaluation.spec.given(),
         }
     if isinstance(evaluation, Evaluation):
         own = {
@@ -82,7 +82,7 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
     for sentence in sentences[:MAX_SENTENCES] if isinstance(evaluation, Evaluation) else sentences:
         console.print(plain(sentence))
     console.print(_headline(evaluation))
-    if isinstance(evaluation, FamilyEvaluation):
+    if evaluation.kind == archive.FAMILIES:
         console.print(_families(evaluation))
     if isinstance(evaluation, Evaluation):
         if evaluation.has_section("class"):
@@ -198,9 +198,14 @@ def _reduced(step: Any) -> Table:
     return table
 
 
-def _families(evaluation: FamilyEvaluation) -> Table:
+def _families_of(evaluation: BaseEvaluation) -> list[str]:
+    """The encoded names of the families."""
+    return [name.split("/")[1] for name in evaluation.metrics if name.endswith("/support")]
+
+
+def _families(evaluation: BaseEvaluation) -> Table:
     m, ends = evaluation.metrics, evaluation.intervals
-    prefixes = {family: f"family/{encode_label(family)}" for family in evaluation.families}
+    prefixes = {decode_label(family): f"family/{family}" for family in _families_of(evaluation)}
     order = sorted(prefixes, key=lambda f: -m[f"{prefixes[f]}/support"])
     title = "Families"
     if len(order) > MAX_ROWS:

@@ -18,7 +18,7 @@ from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.run import Candidate, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
 from cmtrack.statistics.inputs import FloatArray
 

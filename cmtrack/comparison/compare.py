@@ -23,9 +23,10 @@ from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.catalog import OPEN
+from cmtrack.evaluation.gates import Gate, GateResult, check_known
 from cmtrack.grouping import Costs
-from cmtrack.metrics.catalog import OPEN, Catalog
-from cmtrack.metrics.gates import Gate, GateResult, check_known
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import near_or_own, own_metrics
 

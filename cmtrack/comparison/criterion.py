@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
     from cmtrack.comparison.tie_breakers import TieBreaker
-    from cmtrack.metrics.gates import Gate
+    from cmtrack.evaluation.gates import Gate
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 

@@ -14,7 +14,7 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
-from cmtrack.metrics.gates import Gate
+from cmtrack.evaluation.gates import Gate
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.metrics.gates import GateResult
+from cmtrack.evaluation.gates import GateResult
 
 
 @dataclass(frozen=True, eq=False)

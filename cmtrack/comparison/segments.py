@@ -20,8 +20,9 @@ from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.differences import Difference, paired, paired_differences, why_no_error
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
-from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.evaluation.gates import Gate, GateResult
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
 from cmtrack.metrics.names import encode_label, near
 from cmtrack.metrics.paired import FEWEST_CLUSTERS, Paired

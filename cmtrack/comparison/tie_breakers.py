@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmtrack.comparison.run import Run
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.names import near
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)

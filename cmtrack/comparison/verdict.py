@@ -17,7 +17,7 @@ from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import RankedRun
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.own import UNKNOWN, near_or_own
 
 ALWAYS_DEFINED = "multiclass/accuracy"

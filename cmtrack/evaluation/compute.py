@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics.catalog import CATALOG, SECTIONS, find
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.cells import Cells, SixCells, ratio
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
@@ -22,6 +23,7 @@ from cmtrack.metrics.roc import RocCurve, sweep
 from cmtrack.metrics.spcc import ClassScores, Fisher
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
+from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
@@ -31,9 +33,7 @@ from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
 
-SECTION_NAMES = tuple(
-    dict.fromkeys(metric.section for metric in CATALOG if metric.needs not in ("label sets", "granules", "documents"))
-)
+SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metrics))
 """The parts of names before the first slash, of what an :class:`Evaluation` may hold."""
 
 
@@ -161,9 +161,9 @@ class Computed:
 
 def compute(
     views: EvaluationViews,
+    catalog: Catalog,
     clusters: Clusters | None = None,
     sections: Collection[str] | None = None,
-    own: Sequence[Metric] = (),
     numbers: Mapping[str, Kept] | None = None,
 ) -> Computed:
     """Compute every section that applies.
@@ -171,13 +171,13 @@ def compute(
     Parameters
     ----------
     views : EvaluationViews
+    catalog : Catalog
+        The sections, and the user's own metrics.
     clusters : Clusters, optional
         Their errors take the place of those computed here.
     sections : collection of str, optional
         The parts of names before the first slash that are wanted, by default all. Of full names of metrics only these
         are computed, without warnings and curves: segments take one metric of many parts of the rows.
-    own : sequence of Metric
-        Metrics of the user's.
     numbers : mapping of str to Kept, optional
         Those that were kept of metrics whose functions are not known.
     """
@@ -185,31 +185,32 @@ def compute(
     single = single_metrics(sections)
     if single:
         for name in single:
-            mine = [metric for metric in own if metric.name == name]
-            if mine:
-                put_own(results, mine, numbers or {}, views.table.cells, views.six)
+            metric, parts = catalog.find(name)
+            if metric in catalog.own:
+                put_own(results, [metric], numbers or {}, views.table.cells, views.six)
             else:
-                views.put_one(results, *find(name))
-        _put_lost(results, numbers)
+                views.put_one(results, metric, parts)
+        _put_lost(results, catalog, numbers)
         return Computed(results, None, None, ())
-    wanted = [section for section in SECTIONS if sections is None or section.name in sections]
+    wanted = [section for section in catalog.sections.all if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
-    _put_lost(results, numbers)
+    _put_lost(results, catalog, numbers)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
-    prevalence = views.calibrated.estimate if "prevalence" in names and views.calibrated else None
-    shares = views.class_shares if "prevalence" in names and views.step is None else None
-    said = put_own(results, own, numbers or {}, views.table.cells, views.six)
+    calibrated = views.seen(Estimated, "calibrated") if "prevalence" in names else None
+    prevalence = calibrated.estimate if calibrated else None
+    shares = views.seen(EstimatedShares, "class shares") if "prevalence" in names and views.step is None else None
+    said = put_own(results, catalog.own, numbers or {}, views.table.cells, views.six)
     told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
     views.forget()
     return Computed(results, roc, prevalence, told)
 
 
-def _put_lost(results: Results, numbers: Mapping[str, Kept] | None) -> None:
+def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept] | None) -> None:
     """Metrics of cmtrack's own that mean nothing in this evaluation, with the reason."""
     for name in (numbers or {}).keys() & results.metrics.keys():
-        put_kept(results, find(name)[0], (numbers or {})[name])
+        put_kept(results, catalog.lookup(name), (numbers or {})[name])
 
 
 def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
@@ -217,12 +218,12 @@ def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
     return tuple(name for name in sections or () if "/" in name)
 
 
-def metric_values(views: EvaluationViews, own: Sequence[Metric] = ()) -> dict[str, float]:
+def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
     """The values of every metric that applies, without errors."""
     results = Results(views.level, with_errors=False)
-    for section in SECTIONS:
+    for section in catalog.sections.all:
         views.put(results, section)
-    put_own(results, own, {}, views.table.cells, views.six)
+    put_own(results, catalog.own, {}, views.table.cells, views.six)
     return results.metrics
 
 
@@ -454,9 +455,7 @@ def _list(names: Sequence[str], most: int = 8) -> str:
 # -- bootstrap of counts: multinomial tables instead of resampled rows --------------------------------
 
 
-def resample_tables(
-    views: EvaluationViews, n_resamples: int, seed: int, own: Sequence[Metric] = ()
-) -> dict[str, Interval]:
+def resample_tables(views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int) -> dict[str, Interval]:
     """Percentile intervals of every metric of the counts, by name.
 
     Raises
@@ -477,7 +476,7 @@ def resample_tables(
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
         redrawn = EvaluationViews(plain, views.grouping, views.step, views.over, level, prices=views.prices)
-        metrics = metric_values(redrawn, own)
+        metrics = metric_values(redrawn, catalog)
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))

@@ -35,7 +35,7 @@ from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
-from cmtrack.metrics.catalog import Catalog, lookup
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, row_errors, standard_error
@@ -231,7 +231,7 @@ class Evaluation(BaseEvaluation):
         facts = self.row_facts
         errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
         clusters = Clusters(errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {})
-        return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
+        return compute(self._views, self.catalog, clusters, self.sections, self.kept_numbers)
 
     @property
     def _results(self) -> Results:
@@ -898,7 +898,8 @@ class Evaluation(BaseEvaluation):
         True
         """
         if method == "bootstrap":
-            return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))
+            catalog = self.catalog.with_own(self._with_functions("a bootstrap"))
+            return resample_tables(self._views, catalog, n_resamples, seed)
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {
@@ -1068,18 +1069,18 @@ class Evaluation(BaseEvaluation):
         m = self.metrics
         if self.none is not None:
             head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
-            return f"Evaluation({_with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
+            return f"Evaluation({self._with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
         names = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
         head = f"{self._samples}, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
-        return f"Evaluation({_with_values(head, names, m)})"
+        return f"Evaluation({self._with_values(head, names, m)})"
 
-
-def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> str:
-    """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
-    shown = [f"{lookup(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
-    return f"{head}: {', '.join(shown)}" if shown else head
+    def _with_values(self, head: str, names: Sequence[str], metrics: dict[str, float]) -> str:
+        """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
+        title = self.catalog.lookup
+        shown = [f"{title(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
+        return f"{head}: {', '.join(shown)}" if shown else head
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:

@@ -413,7 +413,8 @@ class SegmentTable:
         return [self._alone(metric, part.at_level(level)) for part in self._parts]
 
     def _alone(self, metric: str, part: EvaluationViews) -> Results:
-        results = compute(part, sections=(metric,), own=_with_functions(self.evaluation)).results
+        catalog = self.evaluation.catalog.with_own(_with_functions(self.evaluation))
+        results = compute(part, catalog, sections=(metric,)).results
         return replace(results, errors={}, intervals={}, sizes={}) if self.without_clusters else results
 
     def _needs_rows(self, metric: str) -> bool:

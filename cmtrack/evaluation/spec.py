@@ -269,9 +269,10 @@ class Spec(Question):
     @cached_property
     def catalog(self) -> Catalog:
         """The metrics that have a meaning here: the built-in ones, and ``extra_metrics``."""
+        from cmtrack.evaluation.catalog import OF_CLASSES
         from cmtrack.metrics.catalog import Catalog
 
-        return Catalog(self.extra_metrics)
+        return Catalog(OF_CLASSES, self.extra_metrics)
 
     def settled(self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None) -> Spec:
         """The question as it was used of rows of these classes.

@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.evaluation.compute import scaled_rows_warning, scores_first
-from cmtrack.grouping import Costs, Label, as_costs
-from cmtrack.metrics.binary import SIX
-from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.gates import Gate
-from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.names import near
-from cmtrack.metrics.roc import ScoreTable, six_counts
-from cmtrack.metrics.thresholds import (
+from cmtrack.evaluation.gates import Gate
+from cmtrack.evaluation.threshold_rules import (
     COST,
     FOLDS,
     Dependence,
@@ -34,6 +29,11 @@ from cmtrack.metrics.thresholds import (
     thresholds_of,
     values_of,
 )
+from cmtrack.grouping import Costs, Label, as_costs
+from cmtrack.metrics.binary import SIX
+from cmtrack.metrics.influence import effective_clusters, standard_error
+from cmtrack.metrics.names import near
+from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRows, FamilyStatistics
+from cmtrack.metrics.catalog import Sections
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
@@ -154,6 +155,7 @@ FAMILY = Section("family", "All documents", (
     _ratio("<family>/support", lambda t: t.actual, "", "", "actual codes of the family", high=math.inf, better="",
            interval=""),
 ))  # fmt: skip
+OF_FAMILIES = Sections(FAMILY, places=("cmtrack.families.metrics.OF_FAMILIES",))
 
 
 class Codes(Samples):

@@ -53,7 +53,7 @@ from cmtrack.families.tables import (
     family_table,
 )
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.results import Results
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -99,6 +99,12 @@ class FamilyEvaluation(BaseEvaluation):
     macro_errors: dict[str, float] | None = None
     rows: DocumentRows | None = field(default=None, repr=False)
     kind = archive.FAMILIES
+    unit = "document"
+
+    @property
+    def catalog(self) -> Catalog:
+        """The metrics of sets of codes."""
+        return Catalog(metrics_of.OF_FAMILIES)
 
     @property
     def matching(self) -> str:
@@ -143,6 +149,11 @@ class FamilyEvaluation(BaseEvaluation):
         """
         place = self.statistics.families.place(code)
         return self.families[int(self.statistics.families.family_of_code[place])]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of families and of codes."""
+        return {"families": len(self.families), "codes": len(self.codes)}
 
     @property
     def n_samples(self) -> float:
@@ -273,13 +284,13 @@ class FamilyEvaluation(BaseEvaluation):
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         assert self.rows is not None  # the caller's business
-        if lookup(metric).of != "documents":
+        if self.catalog.lookup(metric).of != "documents":
             return None
         return self.rows.tallies @ np.random.default_rng(0).random(self.rows.tallies.shape[1])
 
     def _influence_of(self, metric: str) -> FloatArray | None:
         assert self.rows is not None  # the caller's business
-        return metrics_of.FamilyViews(self.statistics).influence(lookup(metric), self.rows)
+        return metrics_of.FamilyViews(self.statistics).influence(self.catalog.lookup(metric), self.rows)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
         """The evaluation of both sets of documents together. Counts add up exactly, in any order.
@@ -374,7 +385,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()
-        shown = frame[[lookup(name).headline for name in frame["metric"]]]
+        shown = frame[[self.catalog.lookup(name).headline for name in frame["metric"]]]
         return for_page(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
 
 

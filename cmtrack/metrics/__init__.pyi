@@ -1,5 +1,5 @@
-from cmtrack.metrics.catalog import CATALOG as CATALOG
-from cmtrack.metrics.catalog import lookup as lookup
+from cmtrack.evaluation.catalog import CATALOG as CATALOG
+from cmtrack.evaluation.catalog import lookup as lookup
 from cmtrack.metrics.metric import Metric as Metric
 from cmtrack.metrics.roc import RocCurve as RocCurve
 from cmtrack.metrics.roc import roc_curve as roc_curve

@@ -1,63 +1,75 @@
-"""The catalog of metrics: it composes the sections, and looks names up.
+"""The :class:`Catalog`: the metrics that an evaluation or a comparison has, by section, and the look-up of names.
 
-The reference of metrics, reports, rankings, gates, intervals and the logged names read it. A section declares its
-metrics, with their words and functions, in its own file. Parts of names in angle brackets stand for a class label, a
-step's name, a group's or a family's name.
+Reports, rankings, gates, intervals and the logged names read it. A section declares its metrics, with their words and
+functions, in its own file; a kind of evaluation names its sections. Parts of names in angle brackets stand for a class
+label, a step's name, a group's or a family's name.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import Any
 
-from cmtrack.families.metrics import FAMILY
-from cmtrack.metrics.binary import BINARY
-from cmtrack.metrics.calibration import CALIBRATION
-from cmtrack.metrics.confidence import CONFIDENCE, CONFIDENCE_OF_STEP
-from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric, Section
-from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.names import decode_label
-from cmtrack.metrics.per_class import CLASS
-from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
-from cmtrack.metrics.spcc import SPCC
 from cmtrack.names import quoted
-from cmtrack.prevalence.metrics import PREVALENCE
-from cmtrack.rough.metrics import ROUGH
 
-SECTIONS: tuple[Section, ...] = (
-    MULTICLASS,
-    CLASS,
-    SPANS,
-    REDUCED,
-    BINARY,
-    COST,
-    PROBABILITY,
-    PROBABILITY_OF_STEP,
-    CALIBRATION,
-    CONFIDENCE,
-    CONFIDENCE_OF_STEP,
-    SPCC,
-    PREVALENCE,
-    FAMILY,
-    ROUGH,
-)
-"""Every section, in the order of their metrics in an evaluation."""
 
-CATALOG: tuple[Metric, ...] = tuple(metric for section in SECTIONS for metric in section.metrics)
+class Sections:
+    """The sections of a kind of evaluation, in the order of their metrics there.
 
-_OF_POSITIVE = {metric.name for section in SECTIONS if section.of_positive for metric in section.metrics}
-_EXACT = {metric.name: metric for metric in CATALOG if "<" not in metric.name}
-_PATTERNS: dict[str, list[tuple[re.Pattern[str], Metric]]] = {section.name: [] for section in SECTIONS}
-for _metric in CATALOG:
-    if "<" in _metric.name:
-        _PATTERNS[_metric.section].append((re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", _metric.name)), _metric))
+    Parameters
+    ----------
+    *sections : Section
+    places : tuple of str
+        ``module.NAME`` of what they are made of, by which they are pickled: metrics may be lambdas.
+    """
+
+    def __init__(self, *sections: Section, places: tuple[str, ...]) -> None:
+        self.all, self.places = sections, places
+        self._section_of = {metric.name: section for section in sections for metric in section.metrics}
+        self.metrics = tuple(metric for section in sections for metric in section.metrics)
+        self._exact = {metric.name: metric for metric in self.metrics if "<" not in metric.name}
+        self._patterns: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
+        for metric in self.metrics:
+            if "<" in metric.name:
+                pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", metric.name))
+                self._patterns.setdefault(metric.section, []).append((pattern, metric))
+
+    def __or__(self, other: Sections) -> Sections:
+        more = [section for section in other.all if section not in self.all]
+        return Sections(*self.all, *more, places=(*self.places, *other.places)) if more else self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _at, self.places
+
+    def find(self, name: str) -> tuple[Metric, dict[str, str]] | None:
+        """The metric of a full name, and its encoded parts that vary; None where there is none."""
+        if name in self._exact:
+            return self._exact[name], {}
+        tried = ((pattern.fullmatch(name), metric) for pattern, metric in self._patterns.get(name.split("/")[0], []))
+        return next(((metric, match.groupdict()) for match, metric in tried if match), None)
+
+    def of(self, metric: Metric) -> Section | None:
+        """The section of a metric; None of one of a user's own."""
+        return self._section_of.get(metric.name)
+
+
+def _at(*places: str) -> Any:
+    return reduce(or_, map(pkgutil.resolve_name, places))
 
 
 OWN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}/[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
-RESERVED = frozenset(metric.section for metric in CATALOG) | {"confidence", "cost"}
-"""Sections that are cmtrack's own."""
+RESERVED = frozenset({
+    "binary", "calibration", "class", "confidence", "cost", "family", "multiclass", "prevalence", "probability",
+    "reduced", "rough", "spans", "spcc",
+})  # fmt: skip
+"""Sections that are cmtrack's own, in whatever kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
 """What two declarations of a user's metric must agree in; the first one's title and formula are shown."""
 
@@ -69,10 +81,11 @@ def may_be_own(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The metrics that an evaluation or a comparison knows: the built-in ones, and the user's own.
+    """The metrics that an evaluation or a comparison has: those of its sections, and the user's own.
 
     Attributes
     ----------
+    sections : Sections
     own : tuple of Metric
     open : bool
         Whether any name that a user's metric may have is taken for one, whose words are not known yet: for texts that
@@ -86,8 +99,13 @@ class Catalog:
     'lower'
     """
 
+    sections: Sections
     own: tuple[Metric, ...] = ()
     open: bool = False
+
+    def with_own(self, own: Iterable[Metric]) -> Catalog:
+        """The same sections with these metrics of a user's own."""
+        return replace(self, own=tuple(own))
 
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
@@ -98,8 +116,8 @@ class Catalog:
         ValueError
             If two of them mean different things by one name; the text says both.
         """
-        own: dict[str, Metric] = {}
-        for metric in (metric for catalog in catalogs for metric in catalog.own):
+        several, own = tuple(catalogs), dict[str, Metric]()
+        for metric in (metric for catalog in several for metric in catalog.own):
             other = own.setdefault(metric.name, metric)
             for word in _MEANING:
                 ours, theirs = getattr(other, word), getattr(metric, word)
@@ -108,12 +126,12 @@ class Catalog:
                         f"all runs must declare {metric.name!r} with one {word!r}, got {ours!r} and {theirs!r}; "
                         "extra_metrics=[Metric(...)] gives one definition for all of them"
                     )
-        return cls(tuple(own.values()))
+        return cls(reduce(or_, (catalog.sections for catalog in several)), tuple(own.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all metrics, with placeholders in angle brackets."""
-        return tuple(metric.name for metric in (*CATALOG, *self.own))
+        return tuple(metric.name for metric in (*self.sections.metrics, *self.own))
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
         """The metric of a full name such as ``class/7/recall``, and the encoded parts that vary: ``{"label": "7"}``.
@@ -123,13 +141,12 @@ class Catalog:
         KeyError
             If no metric has that name.
         """
-        exact = _EXACT.get(name) or next((metric for metric in self.own if metric.name == name), None)
-        if exact is not None:
-            return exact, {}
-        for pattern, metric in _PATTERNS.get(name.split("/", 1)[0], []):
-            match = pattern.fullmatch(name)
-            if match:
-                return metric, match.groupdict()
+        found = self.sections.find(name)
+        if found is not None:
+            return found
+        for metric in self.own:
+            if metric.name == name:
+                return metric, {}
         if self.open and may_be_own(name):
             return Metric(name, None, of="binary", better="higher"), {}
         raise KeyError(f"no metric is called {name!r}")
@@ -158,35 +175,15 @@ class Catalog:
             return heading.format(**shown)
         if shown:
             heading += f" of {shown.popitem()[1]}"
-        elif positive and name in _OF_POSITIVE:
+        elif positive and name == metric.name and (section := self.sections.of(metric)) and section.of_positive:
             heading += f", {positive}" if brief else f" for {positive}"
         return f"{heading} ({step})" if step else heading
 
     def section_title(self, name: str, show: Callable[[str], str] = quoted, positive: str = "") -> str:
         """The title of a metric's section; arguments as in :meth:`title`."""
         metric, parts = self.find(name)
-        section = next((section for section in SECTIONS if metric in section.metrics), None)
+        section = self.sections.of(metric)
         if section is None:
             return metric.section
         shown = section.title.format(step=show(decode_label(parts.get("step", ""))))
         return f"{shown} · positive: {positive}" if positive and section.of_positive else shown
-
-
-BUILT_IN = Catalog()
-OPEN = Catalog(open=True)
-
-
-find, title = BUILT_IN.find, BUILT_IN.title
-"""Of the built-in metrics alone."""
-
-
-def lookup(name: str) -> Metric:
-    """The built-in metric of a full name, as in :meth:`Catalog.find`.
-
-    Examples
-    --------
-    >>> from cmtrack.metrics import lookup
-    >>> lookup("class/7/recall").name, lookup("binary/roc_auc").better
-    ('class/<label>/recall', 'higher')
-    """
-    return BUILT_IN.lookup(name)

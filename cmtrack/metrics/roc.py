@@ -17,8 +17,8 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.metrics.samples import Weighted
-from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.grid import cells_of

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,10 @@ from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.metric import Metric
+    from cmtrack.metrics.views import EvaluationViews
+
+KINDS: dict[str, type[Samples]] = {}
+"""The class of samples for each word of :attr:`Metric.of`."""
 
 MAX_STEPS = 2 * 10**8
 """Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
@@ -31,7 +35,27 @@ _Complex = npt.NDArray[np.complex128]
 
 
 class Samples:
-    """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,)."""
+    """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,).
+
+    ``kinds`` are the words of :attr:`Metric.of` that a class answers to.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        KINDS.update(dict.fromkeys(cls.__dict__.get("kinds", ()), cls))
+
+    @classmethod
+    def seen(cls, views: EvaluationViews, kind: str) -> Samples | None:
+        """The samples of an evaluation; None where metrics of this kind do not apply.
+
+        Parameters
+        ----------
+        views : EvaluationViews
+        kind : str
+            One of ``kinds``.
+        """
+        raise NotImplementedError
 
     @property
     def total(self) -> float:

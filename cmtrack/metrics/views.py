@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import groupby
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,15 +21,15 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.probability import LossSamples, RankCells, TopK
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.samples import KINDS, Samples
 from cmtrack.metrics.spcc import ClassScores
-from cmtrack.prevalence.metrics import Estimated, EstimatedShares, estimated, estimated_shares
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
 Names = Mapping[int, str]
+Kind = TypeVar("Kind", bound=Samples)
 _WITHOUT_LEVEL = (
     "table",
     "matrices",
@@ -108,10 +109,18 @@ class EvaluationViews(Views):
         self._squares = statistics.squares
         self._losses: dict[tuple[str, str], LossSamples | None] = {}
         self._hits: dict[str, HitTable | None] = {}
+        self._seen: dict[str, Samples | None] = {}
+
+    def seen(self, samples: type[Kind], kind: str) -> Kind | None:
+        """The samples of a kind, as their class makes them; None where metrics of it do not apply."""
+        if kind not in self._seen:
+            self._seen[kind] = samples.seen(self, kind)
+        found: Any = self._seen[kind]
+        return found  # type: ignore[no-any-return]
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
         kind = metric.of
-        if metric.needs in ("label sets", "granules"):
+        if kind == "granules":
             return None
         if kind in ("counts", "table", "whole table", "classes", "spans"):
             if (kind == "whole table" or metric.section == "rough") and self.over is not None:
@@ -126,6 +135,8 @@ class EvaluationViews(Views):
             return self.losses(_LOSSES[kind], step)
         if isinstance(metric.value, TopK) and metric.value.k >= len(self.statistics.matrix.labels):
             return None
+        if kind in KINDS:
+            return self.seen(KINDS[kind], kind)
         found: Samples | None = getattr(self, "six" if kind == "binary" else kind.replace(" ", "_"))
         return None if metric.section == "prevalence" and kind == "binary" and self.means is None else found
 
@@ -169,8 +180,9 @@ class EvaluationViews(Views):
 
     def forget(self) -> None:
         """Drop what grows with the square of the classes; it is made again when it is asked for."""
-        for name in ("_class_scores", "class_scores", "class_shares"):
+        for name in ("_class_scores", "class_scores"):
             self.__dict__.pop(name, None)
+        self._seen.pop("class shares", None)
 
     # -- tables ----------------------------------------------------------------------------------------
 
@@ -364,25 +376,6 @@ class EvaluationViews(Views):
     def class_means(self) -> ScoreSamples | None:
         """Each class's score, against the others, where there are no two groups."""
         return self._class_scores.one_vs_rest if self._class_scores and self.step is None else None
-
-    @cached_property
-    def calibrated(self) -> Estimated | None:
-        """The calibrated prevalence of the positive group."""
-        return (
-            None
-            if self.step is None or self.statistics.ranking_only
-            else estimated(self.statistics, self.step, self.level)
-        )
-
-    @property
-    def calibrated_rows(self) -> Estimated | None:
-        """The calibrated prevalence of the evaluated rows themselves."""
-        return None if self.calibrated is None or self.calibrated.actual is None else self.calibrated
-
-    @cached_property
-    def class_shares(self) -> EstimatedShares | None:
-        """The calibrated shares of all classes."""
-        return None if self.class_means is None else estimated_shares(self.statistics, self.level)
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:

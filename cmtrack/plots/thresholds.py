@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
-from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.thresholds import COST, values_of
+from cmtrack.evaluation.catalog import lookup
+from cmtrack.evaluation.threshold_rules import COST, values_of
 
 from . import _text as text
 from .style import (

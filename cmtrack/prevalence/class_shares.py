@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.special import chdtrc
 
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.prevalence.densities import smoothed
+from cmtrack.metrics.quantile_bins import smoothed
 from cmtrack.prevalence.mixture import climb
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts

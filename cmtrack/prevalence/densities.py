@@ -1,4 +1,4 @@
-"""Densities of labelled scores by class: quantile bins, finer cells, and models of the ratio of two densities.
+"""Densities of labelled scores by class: fine cells, and models of the ratio of two densities.
 
 The densities of a prevalence estimate must come from labelled scores that the scorer was not trained on:
 held out, or out of fold. Fitted on training scores they are badly wrong for flexible scorers, and nothing in
@@ -17,128 +17,9 @@ from typing import Literal
 
 import numpy as np
 
+from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class BinnedDensities:
-    """Score densities of negatives and positives over bins.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (B-1,)
-        Upper ends (inside the bin) of all bins but the last; the outer bins are open.
-    negatives, positives : ndarray of shape (B,)
-        Labelled counts.
-    q, p : ndarray of shape (B,)
-        The densities of negatives and positives, each summing to 1.
-    centres : ndarray of shape (B,)
-        Mean of the labelled scores of each bin, on the scale of :meth:`line`.
-    unit : bool
-        Whether the labelled scores lie in [0, 1].
-    """
-
-    edges: FloatArray
-    negatives: FloatArray
-    positives: FloatArray
-    q: FloatArray
-    p: FloatArray
-    centres: FloatArray
-    unit: bool
-
-    @property
-    def m0(self) -> float:
-        """Labelled negatives."""
-        return float(self.negatives.sum())
-
-    @property
-    def m1(self) -> float:
-        """Labelled positives."""
-        return float(self.positives.sum())
-
-    def bin_of(self, scores: FloatArray) -> IntArray:
-        """Bin index of each score, shape of ``scores``."""
-        return np.searchsorted(self.edges, scores, side="left").astype(np.int64, copy=False)
-
-    def line(self, scores: FloatArray) -> FloatArray:
-        """Scores on the real line: the logit where they are probabilities, else as they are."""
-        return _line(scores, self.unit)
-
-
-def n_bins(m1: float, m0: float) -> int:
-    """The cube-root rule, 4 to 30 bins; 20 at about 2,400 labelled samples of the rarer class."""
-    return int(np.clip(round(1.5 * min(m1, m0) ** (1 / 3)), 4, 30))
-
-
-def smoothed(counts: FloatArray) -> FloatArray:
-    """Shares of counts with half a count added to each bin."""
-    shares: FloatArray = (counts + 0.5) / (counts.sum() + len(counts) / 2)
-    return shares
-
-
-def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensities:
-    """Bin labelled scores at the quantiles of both classes together, each class of weight one half.
-
-    Parameters
-    ----------
-    labelled : ScoreCounts with two channels
-        Negatives, positives.
-    bins : int, optional
-        The number of bins before equal edges are merged; by default :func:`n_bins`.
-
-    Raises
-    ------
-    ValueError
-        If a class has no labelled scores.
-
-    Notes
-    -----
-    Only the order of the scores matters for the counts, so an estimate does not change under an increasing
-    transformation of the scores. Equal edges, as discrete scores give them, are merged.
-    """
-    negatives, positives = labelled.counts.astype(np.float64)
-    m0, m1 = float(negatives.sum()), float(positives.sum())
-    if m0 <= 0 or m1 <= 0:
-        raise ValueError(f"calibration needs labelled scores of both classes, got {m1:g} positive, {m0:g} negative")
-    bins = n_bins(m1, m0) if bins is None else bins
-    share = (np.cumsum(negatives) / m0 + np.cumsum(positives) / m1) / 2
-    occupied = np.flatnonzero(negatives + positives > 0)
-    cuts = np.searchsorted(share, np.arange(1, bins) / bins - 1e-12, side="left")
-    cuts = np.unique(cuts[cuts < occupied[-1]])
-    edges = labelled.values[cuts]
-    index = np.searchsorted(edges, labelled.values, side="left")
-    size = len(edges) + 1
-    below, above = (np.bincount(index, c, size).astype(np.float64, copy=False) for c in (negatives, positives))
-    total = below + above
-    unit = bool(labelled.values[0] >= 0 and labelled.values[-1] <= 1)
-    mean = np.bincount(index, (negatives + positives) * _line(labelled.values, unit), size) / np.where(
-        total > 0, total, 1
-    )
-    return BinnedDensities(edges, below, above, smoothed(below), smoothed(above), mean, unit)
-
-
-def leave_one_out(own: FloatArray) -> FloatArray:
-    """The smoothed share of each bin as seen by one of its own samples, left out.
-
-    With this the data that give the densities can also be the target: no sample judges itself. It is
-    cross-fitting with as many folds as samples; a function of the counts alone, so it needs no random folds and
-    shards merge exactly.
-    """
-    left = np.minimum(own, 1.0)
-    shares: FloatArray = (own - left + 0.5) / (own.sum() - left + len(own) / 2)
-    return shares
-
-
-def _line(scores: FloatArray, unit: bool) -> FloatArray:
-    if not unit:
-        return scores
-    inside = np.clip(scores, 1e-12, 1 - 1e-12)
-    line: FloatArray = np.log(inside / (1 - inside))
-    return line
-
-
-# -- cells: what models are fitted on, in any number of samples ---------------------------------------
 
 MAX_CELLS = 200
 _STEPS = 1 << 14

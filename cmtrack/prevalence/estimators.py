@@ -19,6 +19,7 @@ from scipy.special import chdtrc
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.metrics.quantile_bins import BinnedDensities, leave_one_out, n_bins, quantile_bins
 from cmtrack.prevalence._cross_fitting import (
     FOLDS,
     MEMBERS,
@@ -32,7 +33,7 @@ from cmtrack.prevalence._cross_fitting import (
 )
 from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, folds_for, scaled_shares
 from cmtrack.prevalence.class_shares import class_shares, fit_of_shares
-from cmtrack.prevalence.densities import BinnedDensities, ScoreCells, leave_one_out, n_bins, quantile_bins, score_cells
+from cmtrack.prevalence.densities import ScoreCells, score_cells
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
 from cmtrack.prevalence.results import MISFIT, ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts

@@ -16,6 +16,7 @@ from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import TwoClasses
 from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
 from cmtrack.prevalence.out_of_fold import EXPOSED, classes_of, pooled, without_each_fold
@@ -27,8 +28,20 @@ from cmtrack.statistics.collected import Statistics
 class Estimated(Samples):
     """An estimated share of positives, or why there is none; of the evaluated rows, beside their actual share."""
 
+    kinds = ("calibrated", "calibrated rows")
+
     def __init__(self, estimate: PrevalenceEstimate | None, actual: float | None) -> None:
         self.estimate, self.actual = estimate, actual
+
+    @classmethod
+    def seen(cls, views: EvaluationViews, kind: str) -> Estimated | None:
+        """The calibrated prevalence of the positive group, where its scores are probabilities."""
+        if kind == "calibrated rows":
+            own = views.seen(cls, "calibrated")
+            return None if own is None or own.actual is None else own
+        if views.step is None or views.statistics.ranking_only:
+            return None
+        return estimated(views.statistics, views.step, views.level)
 
     def argument(self) -> Estimated:
         """Return the estimate itself, with the actual share."""
@@ -41,8 +54,15 @@ class Estimated(Samples):
 class EstimatedShares(Samples):
     """Estimated shares of all classes, and what there is to warn of."""
 
+    kinds = ("class shares",)
+
     def __init__(self, shares: ClassShares, warnings: tuple[str, ...] = ()) -> None:
         self.shares, self.warnings = shares, warnings
+
+    @classmethod
+    def seen(cls, views: EvaluationViews, kind: str) -> EstimatedShares | None:
+        """The calibrated shares of all classes, where there are no two groups."""
+        return None if views.class_means is None else estimated_shares(views.statistics, views.level)
 
     def argument(self) -> ClassShares:
         """Return the shares."""

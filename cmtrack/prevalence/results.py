@@ -23,9 +23,9 @@ from cmtrack import notebook
 from cmtrack.digits import level, percent_with_interval
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.quantile_bins import BinnedDensities
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
 from cmtrack.prevalence.class_shares import ClassShares
-from cmtrack.prevalence.densities import BinnedDensities
 from cmtrack.prevalence.mixture import Mixture, Variance
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.statistics import ScoreCounts

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
 from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 

@@ -1,4 +1,4 @@
-"""Content of the report of a family evaluation: families, codes, and what was evaluated."""
+"""The report of a family evaluation: families, codes, what was evaluated, and all of it in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.families.metrics import FAMILY
+from cmtrack.families.metrics import FAMILY, FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
@@ -158,3 +158,69 @@ def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
 
 def _text(code: Any) -> str:
     return "" if code is None or code != code else str(code)
+
+
+# -- sentences -------------------------------------------------------------------------------------------------
+
+
+def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
+    """The sentences on a family evaluation, the most important first, each with its section."""
+    parts = {
+        _overall: "", _errors: "", _hierarchy: "good", _worst_family: "confusions",
+        _worst_code: "confusions",
+    }  # fmt: skip
+    return [(section, sentence) for part, section in parts.items() for sentence in part(evaluation)]
+
+
+def lead(evaluation: FamilyEvaluation) -> list[str]:
+    """The first of these sentences."""
+    return _overall(evaluation)
+
+
+def _overall(evaluation: FamilyEvaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
+    precision, recall, f1 = (fmt.with_interval(m[name], ends.get(name)) for name in names)
+    return [
+        f"On {fmt.counted(evaluation.n_samples, 'document')} with {fmt.counted(len(evaluation.codes), 'code')} in "
+        f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
+        f"({fmt.level(evaluation.confidence_level)} intervals)."
+    ]
+
+
+def _errors(evaluation: FamilyEvaluation) -> list[str]:
+    m = evaluation.metrics
+    confused, outside = m["family/confusion_share"], m["family/oof_share"]
+    if not confused + outside > 0:
+        return ["There are no errors."]
+    return [
+        f"Of all labels, predicted and actual, {fmt.percent(confused)} are confused with a code of their family and "
+        f"{fmt.percent(outside)} are out of family: {fmt.percent(confused / (confused + outside))} of the errors stay "
+        "within the family."
+    ]
+
+
+def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
+    name = "family/hierarchical_f1"
+    shown = fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
+    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
+
+
+def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
+    sums, _ = family_tallies(evaluation.statistics)
+    confused = sums[:, 1] + sums[:, 2]
+    if not len(confused) or not confused.max() > 0:
+        return []
+    worst = int(confused.argmax())
+    share = confused[worst] / confused.sum()
+    family = fmt.named(evaluation.families[worst])
+    return [f"The family {family} has the most confused labels ({fmt.percent(share)} of them)."]
+
+
+def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
+    codes = evaluation.statistics.codes
+    confused = codes[:, 1] - codes[:, 0] - codes[:, 3]
+    confused = np.where(codes[:, 1] >= FEW, confused, 0)
+    if not len(confused) or not confused.max() > 0:
+        return []
+    return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]

@@ -12,10 +12,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from matplotlib.figure import Figure
 
+from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.plots import evaluation as of_classes
@@ -378,11 +377,11 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
     TypeError
         If it is of no known kind.
     """
-    kinds = {Evaluation: CLASSES, FamilyEvaluation: FAMILIES, RunComparison: RUNS, ModelComparison: MODELS}
-    for kind, entries in kinds.items():
+    if isinstance(subject, BaseEvaluation):
+        return {archive.CLASSES: CLASSES, archive.FAMILIES: FAMILIES}[subject.kind], subject
+    for kind, entries in {RunComparison: RUNS, ModelComparison: MODELS}.items():
         if isinstance(subject, kind):
-            shown = subject.ranking if isinstance(subject, Comparison) else subject
-            return (() if shown is None else entries), shown
+            return (() if subject.ranking is None else entries), subject.ranking
     raise TypeError(f"subject must be an evaluation or a comparison, got {subject!r:.60}")
 
 

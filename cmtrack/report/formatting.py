@@ -28,10 +28,10 @@ from cmtrack.digits import (
     with_interval,
 )
 from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
+from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.catalog import BUILT_IN, Catalog
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.names import quoted
@@ -118,9 +118,8 @@ def samples(evaluation: BaseEvaluation) -> str:
     weight = evaluation.n_samples
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
-    noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
     kind = evaluation.weights_are if isinstance(evaluation, Evaluation) else None
-    return counted(rows, noun) + ("" if kind is None else f" ({kind} weight {count(weight)})")
+    return counted(rows, evaluation.unit) + ("" if kind is None else f" ({kind} weight {count(weight)})")
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ import numpy as np
 from cmtrack.comparison import constant_answer
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.compute import RARE
-from cmtrack.families.metrics import FEW, family_tallies
-from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
 from cmtrack.prevalence.results import ASSUMES, MISFIT
@@ -309,68 +307,3 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
             "interval most"
         )
     return [text + "."]
-
-
-# -- families of codes -----------------------------------------------------------------------------------------
-
-
-def families_told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """The sentences on a family evaluation, the most important first, each with its section."""
-    parts = {
-        _families_overall: "", _families_errors: "", _families_hierarchy: "good", _worst_family: "confusions",
-        _worst_code: "confusions",
-    }  # fmt: skip
-    return [(section, sentence) for part, section in parts.items() for sentence in part(evaluation)]
-
-
-def families_lead(evaluation: FamilyEvaluation) -> list[str]:
-    """The first of these sentences."""
-    return _families_overall(evaluation)
-
-
-def _families_overall(evaluation: FamilyEvaluation) -> list[str]:
-    m, ends = evaluation.metrics, evaluation.intervals
-    names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
-    precision, recall, f1 = (with_interval(m[name], ends.get(name)) for name in names)
-    return [
-        f"On {counted(evaluation.n_samples, 'document')} with {counted(len(evaluation.codes), 'code')} in "
-        f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
-        f"({level(evaluation.confidence_level)} intervals)."
-    ]
-
-
-def _families_errors(evaluation: FamilyEvaluation) -> list[str]:
-    m = evaluation.metrics
-    confused, outside = m["family/confusion_share"], m["family/oof_share"]
-    if not confused + outside > 0:
-        return ["There are no errors."]
-    return [
-        f"Of all labels, predicted and actual, {percent(confused)} are confused with a code of their family and "
-        f"{percent(outside)} are out of family: {percent(confused / (confused + outside))} of the errors stay within "
-        "the family."
-    ]
-
-
-def _families_hierarchy(evaluation: FamilyEvaluation) -> list[str]:
-    name = "family/hierarchical_f1"
-    shown = with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
-    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
-
-
-def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
-    sums, _ = family_tallies(evaluation.statistics)
-    confused = sums[:, 1] + sums[:, 2]
-    if not len(confused) or not confused.max() > 0:
-        return []
-    worst = int(confused.argmax())
-    share = confused[worst] / confused.sum()
-    return [f"The family {named(evaluation.families[worst])} has the most confused labels ({percent(share)} of them)."]
-
-
-def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
-    codes = evaluation.statistics.codes
-    confused = codes[:, 1] - codes[:, 0] - codes[:, 3]
-    confused = np.where(codes[:, 1] >= FEW, confused, 0)
-    if not len(confused) or not confused.max() > 0:
-        return []
-    return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]

@@ -12,10 +12,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmtrack import notebook
+from cmtrack import archive, notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import BETWEEN, level, metric_title
 from cmtrack.report.html import figure_block, render_page, write_text
@@ -66,15 +65,15 @@ _OF_CLASSES = (
 _OF_FAMILIES = ("family/f1_micro", "family/precision_micro", "family/recall_micro", "family/hierarchical_f1")
 _FIRST = 4  # numbers of the first screen
 
-_VIEWS: dict[type[BaseEvaluation], View] = {
-    Evaluation: View(
+_VIEWS = {
+    archive.CLASSES: View(
         "report.html", evaluation_page.content, narrative.told, narrative.lead, _OF_CLASSES, evaluation_page.class_table
     ),
-    FamilyEvaluation: View(
+    archive.FAMILIES: View(
         "families.html",
         families_page.content,
-        narrative.families_told,
-        narrative.families_lead,
+        families_page.told,
+        families_page.lead,
         _OF_FAMILIES,
         families_page.code_table,
     ),
@@ -89,10 +88,9 @@ def view_of(evaluation: BaseEvaluation) -> View:
     TypeError
         If it is of no known kind.
     """
-    for kind, view in _VIEWS.items():
-        if isinstance(evaluation, kind):
-            return view
-    raise TypeError(f"an evaluation must be one of {[kind.__name__ for kind in _VIEWS]}, got {evaluation!r:.60}")
+    if not isinstance(evaluation, BaseEvaluation):
+        raise TypeError(f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}")
+    return _VIEWS[evaluation.kind]
 
 
 def report_html(

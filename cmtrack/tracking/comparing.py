@@ -28,8 +28,9 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
 from cmtrack.comparison.spec import CompareArguments, takes_options
 from cmtrack.comparison.tie_breakers import check_there
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.catalog import RESERVED, Catalog
-from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.tracking import cache, mlflow_inside
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
@@ -137,7 +138,7 @@ def compare_by(
         return compare_evaluations(runs, options, tell)
     options.check()
     listing = partial(list_runs, runs, options, tell, clients=clients)
-    catalog = Catalog(options.own)
+    catalog = BUILT_IN.with_own(options.own)
     if names := _not_known(catalog, options.rank_by, options.require, options.tie_breakers):
         catalog = _declared(listing(order=None), prefix, names, catalog)
     criterion, rules = criterion_of(options, catalog), rules_of(options, catalog)
@@ -297,7 +298,7 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
         except ValueError:
             continue
         found = [own for own in evaluation.catalog.own if own.name in names - {known.name for known in catalog.own}]
-        catalog = Catalog((*catalog.own, *found))
+        catalog = catalog.with_own((*catalog.own, *found))
         if names <= set(catalog.names):
             break
     return catalog

@@ -9,7 +9,6 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line
@@ -55,10 +54,7 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
     rows = evaluation.statistics.digest.rows
     profile: dict[str, Any] = {"rows": rows}
     columns: list[tuple[str, str]] = []
-    if isinstance(evaluation, FamilyEvaluation):
-        what = f"{fmt.counted(rows, 'document')} of {fmt.counted(len(evaluation.codes), 'code')}"
-        profile |= {"families": len(evaluation.families), "codes": len(evaluation.codes)}
-    elif isinstance(evaluation, Evaluation):
+    if isinstance(evaluation, Evaluation):
         classes = evaluation.classes
         what = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
         if evaluation.weights_are is not None:
@@ -68,7 +64,8 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
         profile |= {"classes": len(classes), "counts": {one_line(label): size for label, size in shown}}
         columns = _columns(evaluation)
     else:
-        what = fmt.counted(rows, "row")
+        what = f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
+        profile |= evaluation.sizes
     entry = {
         "name": what if name is None else name,
         "digest": evaluation.labels_digest,

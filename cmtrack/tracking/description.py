@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.report.formatting import counted, interval, level, markdown_text, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.families.result import FamilyEvaluation
 from cmtrack.files import PARTIAL, in_memory, write_whole
 from cmtrack.names import quoted
 from cmtrack.report.formatting import BETWEEN
@@ -282,9 +281,9 @@ def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: li
 
 def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]) -> dict[str, str]:
     tags = {"samples": f"{evaluation.n_samples:.15g}"}
-    if isinstance(evaluation, FamilyEvaluation):
-        families = f"{len(evaluation.families)} families, {dict(evaluation.design)['families']}"
-        tags |= {"kind": evaluation.kind, "families": families}
+    if not isinstance(evaluation, Evaluation):
+        parts = {name: f"{evaluation.sizes[name]} {name}, {part}" for name, part in evaluation.design}
+        tags |= {"kind": evaluation.kind, **parts}
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.comparison.comparability import check_classes, of_classes
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions

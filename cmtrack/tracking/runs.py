@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 from cmtrack.comparison.run import Run
-from cmtrack.metrics.catalog import CATALOG
+from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.tracking import artifacts, mlflow_inside, names
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking.description import NOTE, with_block, with_links

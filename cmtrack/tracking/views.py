@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from cmtrack import untrusted
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
-from cmtrack.metrics.catalog import CATALOG
+from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.report import formatting as fmt
 from cmtrack.tracking import mlflow_inside
 from cmtrack.tracking.names import IMAGE_KEY, tag

@@ -16,7 +16,7 @@ from typing import Any
 
 from cmtrack import schemas
 from cmtrack.comparison.spec import CompareSpec
-from cmtrack.metrics.catalog import SECTIONS
+from cmtrack.evaluation.catalog import SECTIONS
 from cmtrack.metrics.metric import BETTER, Metric, Section
 from cmtrack.report import figures
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import Comparison
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.metrics.catalog import Catalog
+from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking.comparing import compare
@@ -232,7 +232,8 @@ def compare_study(study: Any, **how: Any) -> Comparison:
 
 
 def _criterion(metrics: str | Sequence[str], extra_metrics: Sequence[Metric]) -> Criterion:
-    return Criterion.of([metrics] if isinstance(metrics, str) else list(metrics), Catalog(own_metrics(extra_metrics)))
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    return Criterion.of(names, BUILT_IN.with_own(own_metrics(extra_metrics)))
 
 
 def _objective(evaluation: BaseEvaluation, name: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.metrics.catalog import CATALOG
+from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking.names import chosen_metrics
 from cmtrack_integrations._extras import needs

@@ -24,7 +24,7 @@ from rich.console import Console
 from cmtrack import Evaluation
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.comparison.result import Comparison, RunComparison
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.report.narrative import verdict
 from cmtrack.report.review.report import as_json, html, markdown
 from cmtrack.report.segments import page_tables

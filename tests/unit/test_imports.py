@@ -123,10 +123,10 @@ def test_the_stub_lists_the_names_that_the_package_has(package: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["cmtrack.prevalence.results", "cmtrack.rough.metrics", "cmtrack.families.metrics", "cmtrack.metrics.catalog"],
+    ["cmtrack.prevalence.results", "cmtrack.rough.metrics", "cmtrack.families.metrics", "cmtrack.evaluation.catalog"],
 )
 def test_a_room_can_be_entered_by_any_door(module: str) -> None:
-    """The catalog reads the rooms' sections, and the rooms stand on modules of metrics: no import may meet itself."""
+    """The list of all kinds reads the rooms' sections, which stand on modules of metrics: no import may meet itself."""
     assert loaded_by(f"import {module}") <= {"numpy", "scipy"}
 
 
@@ -240,7 +240,6 @@ def test_an_inside_of_mlflow_is_seen(code: str, used: list[str]) -> None:
 
 DOORS = {
     "cmtrack.base": ("cmtrack.report",),
-    "cmtrack.options": ("cmtrack.evaluation",),  # a name's former place
     "cmtrack.evaluation.threshold": ("cmtrack.plots",),
     "cmtrack.families.result": ("cmtrack.plots",),
     "cmtrack.comparison.result": ("cmtrack.report", "cmtrack.tracking"),
@@ -319,6 +318,23 @@ def test_the_doors_are_those_of_the_linter() -> None:
     assert {(file, ".".join(room.split(".")[:2])) for file, room in declared} == {
         (file, room) for file, rooms in DOORS.items() for room in rooms
     }
+
+
+@pytest.mark.parametrize("room", ["families", "rough"])
+def test_three_files_at_most_name_a_room_that_could_go(room: str) -> None:
+    """Stubs, imports in functions and those for type checkers count; its page and its figures go with it."""
+    named = set()
+    for file in [*(ROOT / "cmtrack").rglob("*.py"), *(ROOT / "cmtrack").rglob("*.pyi")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            else:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if any(f"{name}.".startswith(f"cmtrack.{room}.") for name in names):
+                named.add(file.relative_to(ROOT / "cmtrack"))
+    outside = {path for path in named if path.parts[0] != room and not path.name.startswith(room)}
+    assert len(outside) <= 3, outside
 
 
 # -- how it is written -----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmtrack.metrics.catalog import title
+from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.names import distinct, elide, one_line, quoted
 
 
@@ -83,5 +83,5 @@ def test_names_that_differ_in_a_number_fit(numbers):
     ],
 )
 def test_titles_are_those_of_the_declarations(name: str, full: str, brief: str) -> None:
-    assert title(name, positive="positives") == full
-    assert title(name, positive="positives", brief=True) == brief
+    assert BUILT_IN.title(name, positive="positives") == full
+    assert BUILT_IN.title(name, positive="positives", brief=True) == brief

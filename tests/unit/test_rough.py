@@ -27,7 +27,7 @@ from cmtrack import (
     granule_table,
     rough_bounds,
 )
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
 from cmtrack.rough import _reducts as search_module
 from support import ROOT

@@ -15,7 +15,7 @@ import pytest
 import cmtrack
 from cmtrack import plots, schemas
 from cmtrack.cli import main
-from cmtrack.metrics.catalog import CATALOG, SECTIONS
+from cmtrack.evaluation.catalog import CATALOG, SECTIONS
 from cmtrack.report import figures
 from support import ROOT
 

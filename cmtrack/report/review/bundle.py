@@ -31,9 +31,9 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule, write_rule
 from cmtrack.comparison.run import LeftOut, Run, StoppedRun
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
 from cmtrack.files import write_whole
-from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.report.html import without_policy
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of

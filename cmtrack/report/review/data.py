@@ -16,8 +16,8 @@ from cmtrack.comparison.result import Comparison, ModelComparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision
+from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
-from cmtrack.metrics.gates import GateResult
 from cmtrack.report.constant import CONSTANT, UNDEFINED
 from cmtrack.report.review.narrative import decision, verdict
 from cmtrack.report.review.phrases import LAST, standing

@@ -18,8 +18,8 @@ from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Label
-from cmtrack.metrics.gates import GateResult
 from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause

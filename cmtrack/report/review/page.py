@@ -15,7 +15,7 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.plots.review.ranking import PICKED
 from cmtrack.report import formatting as fmt

@@ -16,8 +16,8 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker
+from cmtrack.evaluation.catalog import OPEN
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import OPEN
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, distinct, quoted
 from cmtrack.report import formatting as fmt

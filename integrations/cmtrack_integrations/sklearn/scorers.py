@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cmtrack.evaluation import evaluate
+from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.grouping import Costs, Grouping, Label, as_costs
-from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.names import near
 from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
 

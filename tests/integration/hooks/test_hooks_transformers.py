@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cmtrack import evaluate, load_evaluation
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels
 from support.stores import runs_of

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from cmtrack import FamilyEvaluation, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
 from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.report.families_page import code_table
 from cmtrack.report.views import report_html, view_of
 from cmtrack.tracking.names import digests

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.artifacts import folder_of
 from cmtrack.tracking.log import name_of_run

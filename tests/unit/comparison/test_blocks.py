@@ -15,7 +15,7 @@ from cmtrack.comparison.comparability import in_one_order
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
-from cmtrack.metrics.gates import Gate
+from cmtrack.evaluation.gates import Gate
 from cmtrack.tracking.runs import TrackedRun
 
 ACCURACY = Criterion.of("multiclass/accuracy")

@@ -9,7 +9,7 @@ import pytest
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import Difference
 from cmtrack.comparison.tie_breakers import TieBreaker, decide
-from cmtrack.metrics.gates import Gate
+from cmtrack.evaluation.gates import Gate
 from cmtrack.tracking.runs import TrackedRun
 
 # -- criterion -------------------------------------------------------------------------------------------------------

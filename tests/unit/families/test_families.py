@@ -17,9 +17,9 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from cmtrack import Evaluation, FamilyEvaluation, Prefix, Tree, evaluate, evaluate_families, evaluate_family_levels
+from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.evaluation.loading import loads
 from cmtrack.families.counts import MATCHINGS
-from cmtrack.metrics.catalog import CATALOG, lookup
 from support.families import DOT, by_ten, codes, generated, of_figures
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from sklearn.metrics import f1_score, precision_score
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.metrics.intervals import on_scale, settled, wilson
 from support.problems import evaluate_counts, random_guesses, random_problem
 

@@ -13,7 +13,7 @@ import pytest
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
 from cmtrack.comparison import judge
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.report.formatting import metric_title
 from cmtrack.report.views import report_html

@@ -9,7 +9,7 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, evaluate
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation.catalog import lookup
 from cmtrack.metrics.influence import standard_error
 from support.problems import random_problem
 

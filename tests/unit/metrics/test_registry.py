@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.metrics import catalog
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.evaluation import catalog
+from cmtrack.evaluation.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import Sections
 from cmtrack.metrics.metric import Metric
 from cmtrack.report.views import report_html
 from support.problems import random_guesses, random_labels, random_problem, random_scores
@@ -38,13 +39,14 @@ SPREAD = Metric(
 def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric as if it stood in its section's file: one entry of the section's metrics."""
     metric: Metric = request.param
-    sections = tuple(
-        replace(section, metrics=(*section.metrics, metric)) if section.name == metric.section else section
-        for section in catalog.SECTIONS
-    )
-    monkeypatch.setattr("cmtrack.evaluation.compute.SECTIONS", sections)
-    monkeypatch.setattr(generated_pages, "SECTIONS", sections)
-    monkeypatch.setitem(catalog._EXACT, metric.name, metric)
+    for known in (catalog.OF_CLASSES, catalog.OF_ALL_KINDS):
+        sections = tuple(
+            replace(section, metrics=(*section.metrics, metric)) if section.name == metric.section else section
+            for section in known.all
+        )
+        for name, value in vars(Sections(*sections, places=known.places)).items():
+            monkeypatch.setattr(known, name, value)
+    monkeypatch.setattr(generated_pages, "SECTIONS", catalog.OF_ALL_KINDS.all)
     return metric
 
 

@@ -13,8 +13,8 @@ from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import MULTICLASS
 from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
+from cmtrack.metrics.quantile_bins import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.spcc import correlation
-from cmtrack.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts

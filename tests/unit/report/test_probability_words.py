@@ -14,8 +14,8 @@ from matplotlib.colors import to_hex
 
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison.cost_ratio import BreakEven, fieller
+from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.catalog import BUILT_IN
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault

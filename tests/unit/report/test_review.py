@@ -13,7 +13,7 @@ import pytest
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation
 from cmtrack.comparison.cell_changes import cell_changes
-from cmtrack.metrics.catalog import CATALOG
+from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
 from cmtrack.report import figures as listing

@@ -18,7 +18,7 @@ from scipy.stats import norm
 from cmtrack import Evaluation, Metric, compare, evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
-from cmtrack.metrics.gates import Gate
+from cmtrack.evaluation.gates import Gate
 from cmtrack.metrics.intervals import normal_quantile, tango
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples

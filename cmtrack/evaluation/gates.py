@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cmtrack.metrics.catalog import OPEN
+from cmtrack.evaluation.catalog import OPEN
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import OF_SEGMENTS, near, segment_parts
 from cmtrack.metrics.own import near_or_own

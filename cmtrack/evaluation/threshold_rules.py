@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.evaluation.catalog import OPEN, lookup
+from cmtrack.evaluation.gates import OPERATORS, Gate
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
-from cmtrack.metrics.catalog import OPEN, lookup
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
-from cmtrack.metrics.gates import OPERATORS, Gate
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale, wilson_ends
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import Clusters, Results

@@ -1,0 +1,58 @@
+"""The sections of an :class:`~cmtrack.Evaluation`, and the list of the metrics of all kinds of evaluations.
+
+The list is for names in texts that are read before an evaluation is at hand (gates, options, logged values) and for
+pages; all else asks the evaluation, or the comparison, for its catalog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cmtrack.families.metrics import OF_FAMILIES
+from cmtrack.metrics.binary import BINARY
+from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.metrics.catalog import Catalog, Sections
+from cmtrack.metrics.confidence import CONFIDENCE, CONFIDENCE_OF_STEP
+from cmtrack.metrics.costs import COST
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
+from cmtrack.metrics.per_class import CLASS
+from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
+from cmtrack.metrics.spcc import SPCC
+from cmtrack.prevalence.metrics import PREVALENCE
+from cmtrack.rough.metrics import ROUGH
+
+OF_CLASSES = Sections(
+    MULTICLASS,
+    CLASS,
+    SPANS,
+    REDUCED,
+    BINARY,
+    COST,
+    PROBABILITY,
+    PROBABILITY_OF_STEP,
+    CALIBRATION,
+    CONFIDENCE,
+    CONFIDENCE_OF_STEP,
+    SPCC,
+    PREVALENCE,
+    ROUGH,
+    places=("cmtrack.evaluation.catalog.OF_CLASSES",),
+)
+"""The sections of an evaluation of classes."""
+OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES
+SECTIONS, CATALOG = OF_ALL_KINDS.all, OF_ALL_KINDS.metrics
+BUILT_IN = Catalog(OF_ALL_KINDS)
+OPEN = replace(BUILT_IN, open=True)
+
+
+def lookup(name: str) -> Metric:
+    """The built-in metric of a full name, as in :meth:`Catalog.find`.
+
+    Examples
+    --------
+    >>> from cmtrack.metrics import lookup
+    >>> lookup("class/7/recall").name, lookup("binary/roc_auc").better
+    ('class/<label>/recall', 'higher')
+    """
+    return BUILT_IN.lookup(name)
