@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
 from cmtrack.evaluation.catalog import lookup
-from cmtrack.tracking import artifacts, mlflow_inside, names
+from cmtrack.tracking import artifacts, mlflow_inside, names, spool
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking.description import NOTE, with_block, with_links
 from cmtrack.tracking.package import Package
@@ -84,12 +84,16 @@ def send(
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
     if is_there(run, package):
+        waiting = (entry.folder for entry in spool.entries())  # perhaps another one of this place, made in between
+        if _newest(run, package) < package.timestamp and any(folder != package.folder for folder in waiting):
+            client.set_tag(run_id, names.tag(AGAIN, package.prefix), str(package.timestamp))
         return Sent()
     status, files = names.tag("status", package.prefix), package.files
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
     newest, waits = _newest(run, package), late()
+    newest = newest if newest > package.timestamp else 0
     if newest and package.step is None and not waits:
         package = replace(package, timestamp=newest + 1)  # MLflow shows the latest of each metric
     metrics, problems = _metrics(client, run, package)
@@ -342,13 +346,15 @@ def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) ->
     return json.dumps([*kept, *(entry for entry in more if entry not in kept)])
 
 
+AGAIN = "logged_again"
+"""Tag with the time, in milliseconds, at which what a run holds was logged once more while others waited."""
 STALE = "stale_metrics"
 """Tag that names metrics of a replaced evaluation: MLflow removes none."""
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
 _TAGS = (
     *names.TAGS_BEFORE.values(), names.DIGESTS, "costs", "families", "grouping", "kind", "positive", "regrouped_from",
-    "samples", "undefined", "warnings", LEFT_OUT, STALE,
+    "samples", "undefined", "warnings", AGAIN, LEFT_OUT, STALE,
 )  # fmt: skip
 
 
@@ -390,9 +396,11 @@ def what_is_there(run: Any, package: Package) -> str:
 
 
 def _newest(run: Any, package: Package) -> int:
-    """Timestamp (ms) of the newest metric shared with the run; 0 if the package is newer."""
-    times = [point.timestamp for point in mlflow_inside.latest_metrics(run) if point.key in package.metrics]
-    return max((one for one in times if one > package.timestamp), default=0)
+    """Timestamp (ms) of the newest metric shared with the run, or of its tag ``logged_again``; 0 without one."""
+    again = run.data.tags.get(names.tag(AGAIN, package.prefix), "")
+    times = [int(again)] if again.isdecimal() and len(again) <= 15 else []
+    times += [point.timestamp for point in mlflow_inside.latest_metrics(run) if point.key in package.metrics]
+    return max(times, default=0)
 
 
 def stale_metrics(run: Any, package: Package) -> list[str]:

@@ -43,6 +43,23 @@ def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     assert push() == []
 
 
+def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_once_more_meanwhile():
+    client = mlflow.MlflowClient()
+    run_id = client.create_run("1").info.run_id
+    log_evaluation(NEWER, run_id=run_id, strict=True)
+    assert "cmtrack.logged_again" not in client.get_run(run_id).data.tags
+    wait_in_the_spool(OLDER, run_id)
+    log_evaluation(NEWER, run_id=run_id, strict=True)
+    (pushed,) = push()
+    assert pushed.problems == (f"run {run_id} holds a newer evaluation, which stays",)
+    assert load_evaluation(run_id) == NEWER
+    assert len(client.get_metric_history(run_id, "multiclass/accuracy")) == 1
+    with pytest.warns(EvaluationWarning, match="which is replaced"):
+        log_evaluation(OLDER, run_id=run_id, strict=True)
+    assert load_evaluation(run_id) == OLDER
+    assert "cmtrack.logged_again" not in client.get_run(run_id).data.tags
+
+
 def test_an_evaluation_that_is_logged_now_takes_the_place_of_one_whose_clock_was_ahead(monkeypatch):
     run_id = mlflow.MlflowClient().create_run("1").info.run_id
     real = time.time
