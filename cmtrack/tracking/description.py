@@ -34,6 +34,7 @@ _FIRST = (
 _WARNINGS = 2
 _FILE = "artifact:"
 _LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
+_ANY_BLOCK = re.compile(r"^[^\n]*<!-- cmtrack", re.MULTILINE)
 _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
@@ -123,8 +124,9 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
     """Insert a labelled block into a description: in place of its earlier version, else at the end.
 
-    Nothing else is touched. A block that would make the text longer than MLflow takes is left out; one that the first
-    version of cmtrack wrote, without a label, goes.
+    Nothing else is touched. The label stands at the end of the block's first line, since lists of MLflow show the
+    text as it is: the line begins with words. A block that would make the text longer than MLflow takes is left out;
+    one that the first version of cmtrack wrote, without a label, goes.
 
     Parameters
     ----------
@@ -136,14 +138,15 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
     """
     name = f"cmtrack {prefix}".strip()
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    marked = f"{begin}\n{block}\n\n{end}"
-    known = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    head, *rest = block.split("\n", 1)
+    marked = "\n".join([f"{head} {begin}", *rest, "", end])
+    earlier = re.compile(f"^[^\n]*{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL | re.MULTILINE)
     note = _FIRST_VERSION.sub("", note)
-    other = note.find("<!-- cmtrack") if first else -1
-    if known.search(note):
-        new = known.sub(lambda _: marked, note, count=1)
-    elif other >= 0:
-        new = f"{note[:other]}{marked}\n\n{note[other:]}"
+    other = _ANY_BLOCK.search(note) if first else None
+    if earlier.search(note):
+        new = earlier.sub(lambda _: marked, note, count=1)
+    elif other is not None:
+        new = f"{note[: other.start()]}{marked}\n\n{note[other.start() :]}"
     else:
         new = f"{note.rstrip()}\n\n{marked}" if note.strip() else marked
     return new if len(new) <= MAX_NOTE else note

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +15,13 @@ from urllib.parse import urlsplit
 from cmtrack.comparison.blocks import RankedModel
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
+from cmtrack.comparison.spec import CompareSpec
 from cmtrack.names import quoted
 from cmtrack.report.figures import About, draw_pictures
 from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
+from cmtrack.report.review.reproduce import given
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
@@ -27,6 +30,7 @@ from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param
 
 HTML_FILE = "cmtrack_review.html"
 MARKDOWN_FILE = "cmtrack_review.md"
@@ -53,7 +57,7 @@ class LoggedReview:
     alias : str
         What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was asked for.
     versions : tuple of str
-        Model versions of the chosen run whose page says so now, such as ``"models:/name/3"``.
+        Model versions of the compared runs whose page has rank and decision now, such as ``"models:/name/3"``.
     problems : tuple of str
         What could not be drawn or tagged.
     """
@@ -106,16 +110,15 @@ def publish(
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
     try:
+        client.log_batch(run_id, *_numbers_and_question(comparison))
         _upload(comparison, filing(client, review.info.artifact_uri), run_id, problems, name)
     except BaseException:
         end_run(client, run_id, "FAILED")
         raise
     end_run(client, run_id)
     said = _Said(comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE))
-    runs, models = _tag_all(comparison, clients, said, problems)
-    versions: tuple[str, ...] = ()
-    if comparison.best is not None:
-        versions = _describe_versions(client, home, [] if version is None else [version], said, problems)
+    given_versions = {} if version is None else {home.run_id: [version]}
+    runs, models, versions = _tag_all(comparison, clients, said, given_versions, problems)
     set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
     return LoggedReview(run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions)
 
@@ -220,6 +223,24 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
     return {name: text[:_MAX_TAG] for name, text in tags.items()}
 
 
+def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Param]]:
+    """Metrics and parameters of the review's own run: how many runs, what came out, and what was asked."""
+    from mlflow.entities import Metric, Param
+
+    best, tied, now = comparison.best, len(_tied(comparison)), int(time.time() * 1000)
+    numbers: dict[str, float] = {"runs": len(comparison), "stopped": len(comparison.failed), "tied": tied}
+    value = math.nan if best is None else best.mean if isinstance(best, RankedModel) else best.value
+    if math.isfinite(value):
+        numbers["best"] = value
+    asked = {key: getattr(value, "describe", lambda value=value: value)() for key, value in given(comparison).items()}
+    asked |= {"rank_by": comparison.criterion, "require": "; ".join(gate.text for gate in comparison.gates)}
+    named = CompareSpec.entries().keys() - {"tracking_uri"}
+    return (
+        [Metric(f"review/{key}", value, now, 0) for key, value in numbers.items()],
+        [Param(key, str(value)[:_MAX_TAG]) for key, value in sorted(asked.items()) if key in named and value],
+    )
+
+
 def _tied(comparison: Comparison) -> list[str]:
     if comparison.ranking is None or comparison.best is None:
         return []
@@ -282,37 +303,42 @@ class _Said:
 
 
 def _tag_all(
-    comparison: Comparison, clients: dict[str, MlflowClient], said: _Said, problems: list[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tag runs and logged models in their own stores; refusals become problems, not errors."""
-    runs, models = [], []
+    comparison: Comparison,
+    clients: Mapping[str, MlflowClient],
+    said: _Said,
+    given: Mapping[str, list[Any]],
+    problems: list[str],
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Tag runs, logged models and model versions in their own stores; refusals become problems, not errors.
+
+    ``given`` has the versions of a run that were asked for; of others all are looked up.
+    """
+    runs, models, versions = [], [], []
     for run, standing in _standings(comparison):
         client = clients.get(run.tracking_uri)
         if client is None or not run.run_id:
             continue
         if _attempt(f"tags of run {run.run_id}", problems, partial(_tag_run, client, run.run_id, said, standing)):
             runs.append(run.run_id)
-        for model_id in run.model_ids:
-            action = partial(_tag_model, client, model_id, said, standing)
-            if _attempt(f"tags of model {model_id}", problems, action):
-                models.append(model_id)
-    return tuple(runs), tuple(models)
+        seen = [
+            _attempt(f"tags of model {model_id}", problems, partial(_tag_model, client, model_id, said, standing))
+            for model_id in run.model_ids
+        ]
+        models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
+        its_versions = given.get(run.run_id, [])
+        if not its_versions and all(seen):
+            look_up = partial(_extend, its_versions := [], run, client)
+            _attempt(f"model versions of run {run.run_id}", problems, look_up)
+        for version in its_versions:
+            name = f"models:/{version.name}/{version.version}"
+            describe = partial(_describe_version, client, version, said, standing)
+            if _attempt(f"description of {name}", problems, describe):
+                versions.append(name)
+    return tuple(runs), tuple(models), tuple(dict.fromkeys(versions))
 
 
-def _describe_versions(
-    client: MlflowClient, chosen: Run, found: list[Any], said: _Said, problems: list[str]
-) -> tuple[str, ...]:
-    """Write the decision to the descriptions of the model versions; return their names."""
-    ranks = [standing for run, standing in _standings(said.comparison) if run.run_id == chosen.run_id]
-    if not found:
-        what = f"model versions of run {chosen.run_id}"
-        _attempt(what, problems, lambda: found.extend(versions_of(chosen, client)))
-    done = []
-    for version in found if ranks else ():
-        name = f"models:/{version.name}/{version.version}"
-        if _attempt(f"description of {name}", problems, partial(_describe_version, client, version, said, ranks[0])):
-            done.append(name)
-    return tuple(done)
+def _extend(versions: list[Any], run: Run, client: MlflowClient) -> None:
+    versions += versions_of(run, client)
 
 
 def _describe_version(client: MlflowClient, version: Any, said: _Said, standing: str) -> None:

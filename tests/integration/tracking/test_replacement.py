@@ -138,7 +138,7 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     text = note(store, run_id)
     accuracy = [f"{e.metrics['multiclass/accuracy']:.3f}" for e in (first, second)]
     whole, train = text.split("<!-- /cmtrack -->")
-    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: On 120 samples of 3 classes the accuracy is ")
+    assert whole.startswith("**Evaluation**: On 120 samples of 3 classes the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
     assert "**Evaluation “train”**: Finds " in train
     assert " of what it calls so is right." in train
@@ -228,15 +228,24 @@ def test_links_lead_only_to_files_that_are_there():
 def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
     note = with_block("mine", "old")
     text = with_block(note, "new", "(review)", first=True)
-    assert text.split("<!-- cmtrack")[0] == "mine\n\n"
+    assert text.startswith("mine\n\nnew <!-- cmtrack (review) -->\n")
     assert text.index("new") < text.index("old")
     assert with_block(text, "newer", "(review)", first=True) == text.replace("new", "newer")
 
 
+def test_a_block_whose_label_came_first_is_replaced():
+    before = "mine\n\n<!-- cmtrack -->\nold\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
+    assert with_block(before, "new\n\n| t |") == "mine\n\nnew <!-- cmtrack -->\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
+    text = with_block(before, "rank", "(review)", first=True)
+    assert text.startswith(
+        "mine\n\nrank <!-- cmtrack (review) -->\n\n<!-- /cmtrack (review) -->\n\n<!-- cmtrack -->\nold"
+    )
+
+
 def test_the_block_of_the_first_version_goes():
     old = "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.44 | |"
-    assert with_block(f"{old}\n\nmine", "new") == "mine\n\n<!-- cmtrack -->\nnew\n\n<!-- /cmtrack -->"
-    assert with_block(old, "new", "a/") == "<!-- cmtrack a/ -->\nnew\n\n<!-- /cmtrack a/ -->"
+    assert with_block(f"{old}\n\nmine", "new") == "mine\n\nnew <!-- cmtrack -->\n\n<!-- /cmtrack -->"
+    assert with_block(old, "new", "a/") == "new <!-- cmtrack a/ -->\n\n<!-- /cmtrack a/ -->"
 
 
 def test_a_description_that_is_full_stays_as_it_is():

@@ -628,7 +628,12 @@ def test_runs_and_models_say_what_a_review_decided(store):
     comparison = compare(list(ids.values()), rank_by="multiclass/accuracy", require="multiclass/accuracy >= 0.5")
     first = comparison.log()
     logged = comparison.log()
-    assert (logged.problems, logged.versions) == ((), (f"models:/m/{number}",))
+    assert (logged.problems, logged.versions) == ((), (f"models:/m/{number}", "models:/m/2"))
+    review = store.get_run(logged.run_id).data
+    assert review.metrics == {
+        "review/runs": 2, "review/stopped": 1, "review/tied": 1, "review/best": comparison.best.value,
+    }  # fmt: skip
+    assert review.params == {"rank_by": "multiclass/accuracy", "require": "multiclass/accuracy >= 0.5"}
     home = store.get_run(logged.run_id).info.experiment_id
     assert store.get_experiment(home).name == "e: reviews"
     link = f"(#/experiments/{home}/runs/{logged.run_id}/artifacts/cmtrack_review.html)"
@@ -641,13 +646,13 @@ def test_runs_and_models_say_what_a_review_decided(store):
         assert note.count(link) == 1
         assert first.run_id not in note
         assert note.index(words) < note.index("**Evaluation**")
-    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\n<!-- cmtrack (review) -->")
+    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\n**Rank 2** by ")
     version = store.get_model_version("m", number)
-    assert version.description.startswith("my words\n\n<!-- cmtrack (review) -->\n**Rank 1** by multiclass/accuracy")
+    assert version.description.startswith("my words\n\n**Rank 1** by multiclass/accuracy")
     assert version.description.count("Take “b”") == 1
     assert version.description.count(link) == 1
     assert (version.tags["cmtrack.rank"], version.tags["cmtrack.review"]) == ("1", logged.run_id)
-    assert store.get_model_version("m", "2").description in ("", None)
+    assert store.get_model_version("m", "2").description.startswith("**Rank 2** by multiclass/accuracy")
     assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
     assert len(mlflow.search_runs([home])) == 2
 
