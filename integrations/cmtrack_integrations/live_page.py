@@ -13,7 +13,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ MOST_READ = 200
 """The largest ``limit``."""
 MOST_LISTED = 200
 """Experiments on a page of the list."""
+MOST_REVIEWS = 50
+"""Logged reviews above it."""
 _API = "/ajax-api/2.0/mlflow/"  # every version has it behind the static prefix
 _NOTHING = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _MAKER = (sys.executable, "-m", "cmtrack_integrations._live_review")
@@ -97,14 +101,16 @@ def _message_page(status: int, sentence: str) -> str:
     titles = {400: "This cannot be compared", 403: "Not allowed", 404: "Nothing here", 503: "Not now"}
     line = untrusted.one_line(sentence)
     line += "" if line.endswith((".", "?")) else "."
-    return render_page("live.html", title=titles.get(status, "No page"), said=line, experiments=None, following="")
+    return render_page(
+        "live.html", title=titles.get(status, "No page"), said=line, experiments=None, reviews=[], following=""
+    )
 
 
 # -- what the user may read -------------------------------------------------------------------------------------------
 
 
-def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
-    """Query MLflow's API as the page's user: 200 and data, 403, or 404.
+def _ask(path: str, body: dict[str, Any] | None = None, /, **query: Any) -> tuple[int, dict[str, Any]]:
+    """Query MLflow's API as the page's user: 200 and data, 403, or 404; a request with a body is a POST.
 
     Raises
     ------
@@ -117,9 +123,10 @@ def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
     user = {name: text for name, text in request.environ.items() if name.startswith(("REMOTE_", "SSL_", "AUTH_"))}
     client = current_app.test_client(use_cookies=False)
     prefix = request.path.rpartition(f"/{request.blueprint}")[0] if request.blueprint else ""
-    answer = client.get(
-        prefix + _API + path, query_string=query, headers=headers, base_url=request.host_url, environ_overrides=user
-    )
+    answer = client.open(
+        prefix + _API + path, query_string=query, headers=headers, base_url=request.host_url, environ_overrides=user,
+        method="GET" if body is None else "POST", json=body,
+    )  # fmt: skip
     data = answer.get_json(silent=True)
     if not isinstance(data, dict):
         data = {}
@@ -134,8 +141,9 @@ def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
 
 
 def _list() -> str:
-    """The experiments that the user may read."""
+    """The experiments that the user may read, and their logged reviews."""
     from cmtrack.report.html import render_page
+    from cmtrack.tracking.publish import REVIEWS
 
     query: dict[str, Any] = {"max_results": MOST_LISTED}
     if token := request.args.get("page_token", ""):
@@ -146,9 +154,35 @@ def _list() -> str:
     entries = [entry for entry in data.get("experiments") or [] if isinstance(entry, dict)]
     rows = [(str(entry.get("experiment_id", "")), str(entry.get("name", ""))) for entry in entries]
     shown = [{"id": key, "name": untrusted.one_line(name)} for key, name in rows if key.isalnum()]
+    of_reviews = [one for one in shown if one["name"].endswith(REVIEWS)]
     return render_page(
-        "live.html", title="Experiments", said="", experiments=shown, following=str(data.get("next_page_token") or "")
-    )
+        "live.html", title="Reviews of models", said="", experiments=[one for one in shown if one not in of_reviews],
+        reviews=_reviews([one["id"] for one in of_reviews]), following=str(data.get("next_page_token") or ""),
+    )  # fmt: skip
+
+
+def _reviews(experiments: list[str]) -> list[dict[str, str]]:
+    """The latest reviews that were logged, each with its date, what it decided, and the address of its page."""
+    from cmtrack.tracking.description import artifact_link
+    from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
+    from cmtrack.tracking.publish import HTML_FILE
+
+    if not experiments:
+        return []
+    query = {"experiment_ids": experiments, "max_results": MOST_REVIEWS, "order_by": ["start_time DESC"]}
+    status, data = _ask("runs/search", query | {"filter": f"tags.`{KIND_TAG}` = '{REVIEW}'"})
+    shown = []
+    for run in data.get("runs") or [] if status == 200 else []:
+        with suppress(KeyError, TypeError, ValueError, OverflowError):
+            tags = {entry["key"]: untrusted.one_line(entry["value"]) for entry in run["data"]["tags"]}
+            info = {name: untrusted.identifier(run["info"][name], name) for name in ("experiment_id", "run_id")}
+            date = datetime.fromtimestamp(int(run["info"]["start_time"]) / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+            shown.append({
+                "date": date, "of": untrusted.one_line(run["info"].get("run_name") or ""),
+                "ranked": tags.get(tag("ranked"), ""), "decision": tags.get(tag("decision"), ""),
+                "link": f"../{artifact_link(info['experiment_id'], info['run_id'], HTML_FILE)}",
+            })  # fmt: skip
+    return shown
 
 
 @dataclass(frozen=True)

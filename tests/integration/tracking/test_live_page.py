@@ -27,7 +27,8 @@ from mlflow.server import get_app_client
 from mlflow.store.entities import PagedList
 from werkzeug.datastructures import MultiDict
 
-from cmtrack import Metric, log_evaluation
+from cmtrack import Metric, compare, log_evaluation
+from cmtrack.report.review.narrative import decision
 from cmtrack.tracking.store import tracking_store
 from cmtrack_integrations import _live_review, _page_work, live_page
 from cmtrack_integrations.server import Inside
@@ -128,6 +129,24 @@ def test_the_list_names_the_experiments(opened):
         answer = page(server, path)
         assert answer.status_code == 200
         assert '<a href="experiments/1">party &amp; &lt;b&gt;co&lt;/b&gt;</a>' in answer.text
+        assert "Logged" not in answer.text
+
+
+def test_the_list_names_the_reviews_that_were_logged(opened):
+    server, runs = opened
+    with tracking_store(server.url):
+        comparison = compare(runs)
+        logged = comparison.log(run_name="spring & <b>")
+        mlflow.MlflowClient().set_tag(logged.run_id, "cmtrack.ranked", "2 <i>")
+    text = page(server, "/").text
+    link = f"../#/experiments/{logged.experiment_id}/runs/{logged.run_id}/artifacts/cmtrack_review.html"
+    assert f'<a href="{link}">spring &amp; &lt;b&gt;</a>' in text
+    assert time.strftime("%Y-%m-%d", time.gmtime()) in text
+    assert html.escape(decision(comparison)[0], quote=False).replace("&#x27;", "&#39;") in text
+    assert "2 &lt;i&gt;" in text
+    assert f'"experiments/{logged.experiment_id}"' not in text  # reviews are no runs to compare
+    with tracking_store(server.url):
+        mlflow.MlflowClient().delete_experiment(logged.experiment_id)
 
 
 def test_one_name_with_two_directions_is_ranked_by_each_experiments_own(opened):
