@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cmtrack.base import BaseEvaluation
-    from cmtrack.comparison import RankedRun
+    from cmtrack.comparison.ranking import Ranked
     from cmtrack.comparison.rule import Rule
     from cmtrack.comparison.run import Run
     from cmtrack.comparison.verdict import NotWorse, Verdict
@@ -132,7 +132,7 @@ def gate_command(
         raise click.exceptions.Exit(1)
 
 
-def _review_of(ranked: RankedRun) -> tuple[Run, str] | None:
+def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
     """The latest review of the run, and its URL, empty if the store has no pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
@@ -159,7 +159,7 @@ def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | 
 _MARK = {True: "passes", False: "fails"}
 
 
-def _markdown(verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple[Run, str] | None) -> str:
+def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None) -> str:
     """The verdict for the summary page of a job."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
@@ -185,9 +185,7 @@ def _markdown(verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple
     return "\n".join([*lines, *(line for text in below for line in ("", text))])
 
 
-def _print(
-    console: Console, verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple[Run, str] | None
-) -> None:
+def _print(console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None) -> None:
     """Print the verdict."""
     from rich.text import Text
 
@@ -217,7 +215,7 @@ def _heading(verdict: Verdict, mark: str = "") -> str:
     return f"{mark}Gate: {'passed' if verdict.passed else 'failed'}"
 
 
-def _judged(verdict: Verdict, run: RankedRun, named: Callable[[str], str]) -> str:
+def _judged(verdict: Verdict, run: Ranked, named: Callable[[str], str]) -> str:
     """The run, its baseline and its samples, as a sentence."""
     from cmtrack.report import formatting as fmt
 
@@ -225,7 +223,7 @@ def _judged(verdict: Verdict, run: RankedRun, named: Callable[[str], str]) -> st
     return f"{' against '.join(map(named, runs))}, {fmt.samples(run.evaluation)}."
 
 
-def _remarks(verdict: Verdict, run: RankedRun) -> list[str]:
+def _remarks(verdict: Verdict, run: Ranked) -> list[str]:
     """The sentences below the checks."""
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence

@@ -11,6 +11,7 @@ from cmtrack.comparison.differences import McNemar as McNemar
 from cmtrack.comparison.differences import mcnemar as mcnemar
 from cmtrack.comparison.differences import paired_differences as paired_differences
 from cmtrack.comparison.differences import randomization_test as randomization_test
+from cmtrack.comparison.ranking import Ranked as Ranked
 from cmtrack.comparison.ranking import RankedRun as RankedRun
 from cmtrack.comparison.ranking import Ranking as Ranking
 from cmtrack.comparison.result import Comparison as Comparison

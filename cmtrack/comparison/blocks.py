@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, Traits, split, why_apart, why_unpaired
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constant_evaluation
 from cmtrack.comparison.criterion import Criterion, read_by
-from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
+from cmtrack.comparison.ranking import Ranked, Ranking, decided, means
+from cmtrack.comparison.repeated import BLOCK, Kind, RepeatedResult, analyse
 from cmtrack.comparison.run import Candidate, Run, StoppedRun
-from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
+from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
@@ -97,72 +99,21 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class RankedModel:
-    """A model and its standing over the blocks.
-
-    Attributes
-    ----------
-    name : str
-    runs : tuple of Candidate
-        One a block, the best first.
-    rank : int
-    mean, sd : float
-        Over its blocks, in the metric's unit.
-    difference, difference_low, difference_high : float
-        This model less the leader, in the metric's unit ("nearest zero": of the distances); of data sets the median
-        difference where the method gives that. The interval holds for all pairs of models at once (Bonferroni).
-    pvalue, p_holm : float
-        That there is no difference; adjusted over all pairs of models, which alone decides between "tied" and
-        "behind".
-    worse, equivalent, better : float
-        Probability that it is practically worse than the leader, as good, or better; for this pair alone. It decides
-        nothing.
-    average_rank : float
-        Over data sets; NaN else.
-    tied, chosen : bool
-    standard_error : float
-        Of the difference; of data sets that of the mean difference.
-    within_margin : bool
-        Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
-    gates : tuple of GateResult
-        Of the means over the blocks.
-    """
-
-    name: str
-    runs: tuple[Candidate, ...]
-    rank: int
-    mean: float
-    sd: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    pvalue: float
-    p_holm: float
-    worse: float
-    equivalent: float
-    better: float
-    average_rank: float
-    tied: bool
-    chosen: bool = False
-    standard_error: float = math.nan
-    within_margin: bool = False
-    gates: tuple[GateResult, ...] = ()
+class RankedModel(Ranked):
+    """A model and its standing over the blocks; see :class:`~cmtrack.comparison.ranking.Ranked`."""
 
     @property
-    def run_id(self) -> str:
-        """Id of the model's best run."""
-        return self.runs[0].run_id
+    def mean(self) -> float:
+        """The value: the mean over its blocks."""
+        return self.value
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatedRanking:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RepeatedRanking(Ranking):
     """Models over blocks.
 
     Attributes
     ----------
-    models : tuple of RankedModel
-        Best first.
-    criterion : Criterion
     blocks : Blocks
     kind : "folds", "seeds" or "datasets"
     block_names : tuple of str, length N
@@ -170,52 +121,25 @@ class RepeatedRanking:
         Values of the metric by block and model (in the order of ``models``), NaN where there is none.
     result : RepeatedResult
         The tests; its models stand in its own order, and larger is better there.
-    confidence_level : float
-    decision : Decision
-        What chose among the tied models within the margin.
-    margin : float or None
-        What a tie-breaker may give up against the leader; None: one standard error of each model's difference.
-    constants : tuple of ConstantAnswer
-        The constant answer, its mean over the blocks, and the leader's gain over it; the p-value is adjusted for the
-        number of models (Bonferroni).
     """
 
-    models: tuple[RankedModel, ...]
-    criterion: Criterion
+    noun: ClassVar[str] = "model"
+
     blocks: Blocks
-    kind: str
+    kind: Kind
     block_names: tuple[str, ...]
     scores: FloatArray
     result: RepeatedResult
-    confidence_level: float
-    decision: Decision
-    margin: float | None = None
-    constants: tuple[ConstantAnswer, ...] = ()
 
     @property
-    def standings(self) -> tuple[RankedModel, ...]:
+    def models(self) -> tuple[RankedModel, ...]:
         """The models, best first."""
-        return self.models
+        return cast("tuple[RankedModel, ...]", self.runs)
 
     @property
-    def leader(self) -> RankedModel:
-        """The model of the best mean (of data sets: average rank)."""
-        return self.models[0]
-
-    @property
-    def evaluation(self) -> BaseEvaluation:
-        """That of the leader's best run, for what all runs have in common."""
-        return self.leader.runs[0].evaluation
-
-    @property
-    def chosen(self) -> RankedModel:
-        """The model to take."""
-        return next(model for model in self.models if model.chosen)
-
-    @property
-    def tied(self) -> tuple[RankedModel, ...]:
-        """The models that may be the best: the leader and those not significantly worse."""
-        return tuple(model for model in self.models if model.tied)
+    def over(self) -> str:
+        """The number of blocks: "10 folds", "30 seeds", "12 data sets"."""
+        return f"{len(self.block_names)} {BLOCK[self.kind]}s"
 
 
 def rank_models(
@@ -255,8 +179,11 @@ def rank_models(
         )
     runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
     results = {m: tuple(_mean_gate(gate, runs[m]) for gate in gates) for m in models}
+    homes = {m: runs[m][0].run for m in models}
     failed = tuple(
-        StoppedRun(_standing_for(m, runs[m]), results[m]) for m in models if not all(r.passed for r in results[m])
+        StoppedRun(Run("", m, homes[m].experiment_id, homes[m].tracking_uri), results[m])
+        for m in models
+        if not all(r.passed for r in results[m])
     )
     models = [m for m in models if all(r.passed for r in results[m])]
     if not models:
@@ -274,40 +201,33 @@ def rank_models(
     result = analyse(
         gain,
         models,
-        kind=kind,  # type: ignore[arg-type]
+        kind=kind,
         confidence_level=confidence_level,
         rope=blocks.rope,
         test_train_ratio=ratio,
         test_errors=errors,
     )
-    standing = [
-        _standing(place, column, result, runs, scores, criterion, results) for place, column in enumerate(result.order)
-    ]
-    standing = [
-        replace(model, within_margin=place == 0 or _may_be_chosen(model, criterion, margin))
-        for place, model in enumerate(standing)
-    ]
-    near = [model for model in standing if model.within_margin]
-    decision = decide([(_typical(model), _mean_metrics(model)) for model in near], tie_breakers)
-    standing = [replace(model, chosen=True) if model is near[decision.place] else model for model in standing]
+    entries = [_ranked(place, result, runs, scores, criterion, results) for place in range(len(models))]
+    standing, decision = decided(entries, criterion, tie_breakers, margin)
+    of_leader = {b: table.get((standing[0].name, b)) for b in block_names}
     ranking = RepeatedRanking(
-        tuple(standing),
-        criterion,
-        blocks,
-        kind,
-        block_names,
-        scores[:, list(result.order)],
-        result,
-        confidence_level,
-        decision,
-        margin,
-        _constant(standing[0], {b: table.get((standing[0].name, b)) for b in block_names}, criterion, result, ratio),
+        runs=standing,
+        criterion=criterion,
+        confidence_level=confidence_level,
+        decision=decision,
+        margin=margin,
+        constants=_constant(standing[0].name, of_leader, criterion, result, ratio),
+        blocks=blocks,
+        kind=kind,
+        block_names=block_names,
+        scores=scores[:, list(result.order)],
+        result=result,
     )
     return ranking, failed, (*notes, *result.notes)
 
 
 def _constant(
-    leader: RankedModel,
+    leader: str,
     runs: Mapping[str, Candidate | None],
     criterion: Criterion,
     result: RepeatedResult,
@@ -328,7 +248,7 @@ def _constant(
         return ()
     values = np.array([_value(one, metric) for one in others])
     undefined = [one.reason for one in known if one.reason]
-    constant = replace(known[0], answer=answer, value=float(values.mean()), run=leader.name, unpaired="")
+    constant = replace(known[0], answer=answer, value=float(values.mean()), run=leader, unpaired="")
     constant = replace(constant, reason="".join(undefined[:1]), guessed=any(one.guessed for one in known))
     against = np.zeros(len(values)) if constant.guessed else values
     if any(one.unbeatable for one in known) or not np.isfinite(against).all() or len(there) < 2:
@@ -361,67 +281,52 @@ def _constant(
     return (replace(constant, difference=difference, standard_error=error, low=low, high=high, pvalue=pvalue),)
 
 
-def _standing(
+def _ranked(
     place: int,
-    column: int,
     result: RepeatedResult,
     runs: Mapping[str, list[Candidate]],
     scores: FloatArray,
     criterion: Criterion,
     gates: Mapping[str, tuple[GateResult, ...]],
 ) -> RankedModel:
+    """The model of a place."""
+    column, metric = result.order[place], criterion.metrics[0]
     name = result.names[column]
-    values = scores[:, column][np.isfinite(scores[:, column])]
-    gap = None if column == result.best else result[name]
-    unit = 1.0 if criterion.direction == "higher" else -1.0
-    metric = criterion.metrics[0]
-    low, high = (math.nan, math.nan) if gap is None else sorted((unit * gap.joint_low, unit * gap.joint_high))
-    widest = criterion.catalog.lookup(metric).widest
     best_first = sorted(runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric]))
+    of_gap: dict[str, float] = {"difference": 0.0}
+    if column != result.best:
+        gap, unit = result[name], 1.0 if criterion.direction == "higher" else -1.0
+        low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))
+        widest = criterion.catalog.lookup(metric).widest
+        gaps = scores[:, column] - scores[:, result.best]
+        error = gap.standard_error if math.isfinite(gap.standard_error) else _error_of_gaps(gaps)
+        of_gap = {name: getattr(gap, name) for name in ("pvalue", "worse", "equivalent", "better")} | {
+            "difference": unit * gap.difference,
+            "difference_low": max(low, -widest),
+            "difference_high": min(high, widest),
+            "p_holm": gap.adjusted_pvalue,
+            "p_set": gap.adjusted_pvalue,
+            "standard_error": error,
+        }
+    values = scores[:, column][np.isfinite(scores[:, column])]
     return RankedModel(
-        name=name,
-        runs=tuple(best_first),
+        replace(best_first[0].run, name=name, metrics=means([run.run.metrics for run in best_first])),
+        best_first[0].evaluation,
+        gates[name],
         rank=place + 1,
-        mean=float(values.mean()) if len(values) else math.nan,
+        value=float(values.mean()) if len(values) else math.nan,
         sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
-        difference=0.0 if gap is None else unit * gap.difference,
-        difference_low=max(low, -widest),
-        difference_high=min(high, widest),
-        pvalue=math.nan if gap is None else gap.pvalue,
-        p_holm=math.nan if gap is None else gap.adjusted_pvalue,
-        worse=math.nan if gap is None else gap.worse,
-        equivalent=math.nan if gap is None else gap.equivalent,
-        better=math.nan if gap is None else gap.better,
         average_rank=math.nan if result.friedman is None else float(result.friedman.ranks[column]),
         tied=result.tied[column],
-        standard_error=math.nan if gap is None else _error(gap, scores, column, result.best),
-        gates=gates[name],
+        by_block=tuple(best_first),
+        **of_gap,
     )
 
 
-def _error(gap: Gap, scores: FloatArray, column: int, best: int) -> float:
-    """The standard error of a difference; for the signed-rank test, that of the mean."""
-    if math.isfinite(gap.standard_error):
-        return gap.standard_error
-    gaps = scores[:, column] - scores[:, best]
+def _error_of_gaps(gaps: FloatArray) -> float:
+    """The standard error of the mean of differences, where the signed-rank test has none."""
     gaps = gaps[np.isfinite(gaps)]
     return float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-
-
-def _may_be_chosen(model: RankedModel, criterion: Criterion, margin: float | None) -> bool:
-    """True if a tie-breaker may name a model that does not lead."""
-    if not model.tied:
-        return False
-    higher = criterion.direction == "higher"
-    if margin is None:
-        return bool((-model.difference if higher else model.difference) <= model.standard_error)
-    return bool((-model.difference_low if higher else model.difference_high) <= margin)
-
-
-def _standing_for(name: str, runs: Sequence[Candidate]) -> Run:
-    """A model as a run without an id, in the store of its first run."""
-    first = runs[0].run
-    return Run("", name, first.experiment_id, first.tracking_uri)
 
 
 def _value(candidate: Candidate | None, metric: str) -> float:
@@ -513,20 +418,6 @@ def _of_pairs(found: FloatArray) -> FloatArray:
     """Standard errors of the differences of all pairs, from the covariance of the models."""
     variance = np.diag(found)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * found, 0)))
-
-
-def _typical(model: RankedModel) -> Run:
-    """A run that represents a model: the first run's parameters, the mean of the logged metrics."""
-    first = model.runs[0].run
-    names = set.intersection(*(set(candidate.run.metrics) for candidate in model.runs))
-    means = {name: float(np.mean([c.run.metrics[name] for c in model.runs])) for name in names}
-    return replace(first, metrics=means)
-
-
-def _mean_metrics(model: RankedModel) -> dict[str, float]:
-    tables = [candidate.evaluation.metrics for candidate in model.runs]
-    names = set.intersection(*map(set, tables))
-    return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
 
 # -- runs as a table of models by blocks ------------------------------------------------------------------------

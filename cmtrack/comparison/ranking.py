@@ -1,11 +1,16 @@
-"""Rankings of runs on the same data: values, the covariance of their errors, and the order with its uncertainty."""
+"""Rankings: the one type for runs and for models over repetitions, what may be chosen, and the order of runs.
+
+Runs are ranked here, by the covariance of their errors on the same rows; models over repetitions, by their values in
+each block, in :mod:`cmtrack.comparison.blocks`. Both make `Ranked` entries and settle them by :func:`decided`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -28,8 +33,8 @@ NAN = math.nan
 
 
 @dataclass(frozen=True, eq=False)
-class RankedRun(Candidate):
-    """A run and its standing.
+class Ranked(Candidate):
+    """What is ranked, a run or a model over repetitions, and its standing.
 
     Attributes
     ----------
@@ -37,42 +42,112 @@ class RankedRun(Candidate):
         1 is best; runs of equal value share a rank. On a Pareto front the front's number.
     value, low, high : float
         Of the criterion, in the metric's own unit, with the run's own interval; of a weighted sum in standard errors.
-        NaN for a Pareto front.
-    adjusted_low, adjusted_high : float
-        The interval of a run that was picked from the others, which allows for the picking: of the leader and of the
-        chosen run. NaN for others.
-    values : dict of str to float
-        Of each of the criterion's metrics.
+        NaN for a Pareto front. Of a model the mean over its blocks, without an interval.
     difference, difference_low, difference_high : float
-        From the best other run, this run less that one: from the leader, and for the leader its lead over the next
-        (for "nearest zero": of the distances from zero). Runs without any difference count as one. The intervals hold
-        together. The end on the side of the better values is exactly 0 where the run is ruled out as the best, and the
-        leader's other end exactly where no other run may be the best. NaN of a single run.
-    pvalue, p_holm, p_max_t : float
-        That the difference is zero: unadjusted, and adjusted over all pairs of runs.
-    probability_best, expected_rank : float
-    rank_low, rank_high : int
-        Posterior of the rank, given the values and how far they spread; NaN, and up to the last rank, of fewer than
-        three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the best. On a
-        Pareto front `probability_best` is the share of resamples in
-        which the run is on the front.
+        Of a run, from the best other run, this run less that one: from the leader, and for the leader its lead over the
+        next (for "nearest zero": of the distances from zero). Runs without any difference count as one. The intervals
+        hold together. The end on the side of the better values is exactly 0 where the run is ruled out as the best, and
+        the leader's other end exactly where no other run may be the best. NaN of a single run.
+        Of a model, this model less the leader; of data sets the median difference where the method gives that. The
+        interval holds for all pairs of models at once (Bonferroni).
+    pvalue, p_holm : float
+        That the difference is zero: unadjusted, and adjusted over all pairs.
     p_set : float
-        p-value of being the best, by multiple comparisons with the best: a run is ruled out where it is at most one
-        less the confidence level.
-        On a Pareto front: of "another run is better in every metric" not being so, adjusted over all pairs by Holm;
-        `p_holm` is the same there.
+        The p-value that decides: it is ruled out as the best where this is at most one less the confidence level. Of
+        runs that of being the best, by multiple comparisons with the best. On a Pareto front that of "another run is
+        better in every metric" not being so, adjusted over all pairs by Holm; `p_holm` is the same there. Of models
+        `p_holm`, too.
     standard_error : float
-        Of the difference.
+        Of the difference; of data sets that of the mean difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
         Whether it may be the best; else it is ruled out.
     chosen : bool
         Whether it is the one to take.
+    adjusted_low, adjusted_high : float
+        The interval of a run that was picked from the others, which allows for the picking: of the leader and of the
+        chosen run. NaN for others.
+    values : dict of str to float
+        Of each of the criterion's metrics.
+    p_max_t : float
+        That the difference of a run is zero, adjusted over all pairs of runs by max-T.
+    probability_best, expected_rank : float
+    rank_low, rank_high : int
+        Posterior of the rank of a run, given the values and how far they spread; NaN, and up to the last rank, of fewer
+        than three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the best. On
+        a Pareto front `probability_best` is the share of resamples in which the run is on the front.
+    by_block : tuple of Candidate
+        Of a model one run for each block, the best first; its own run is the first of them, under the model's name and
+        with the mean of what they logged.
+    sd : float
+        Of a model, over its blocks.
+    worse, equivalent, better : float
+        Probability that a model is practically worse than the leader, as good, or better; for this pair alone. It
+        decides nothing.
+    average_rank : float
+        Of a model, over data sets.
     unpaired : str
-        Why its differences do not use the rows; empty where they do.
+        Why the differences of a run do not use the rows; empty where they do.
     reason : str
         Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
+    """
+
+    rank: int = 0
+    value: float = NAN
+    low: float = NAN
+    high: float = NAN
+    difference: float = NAN
+    difference_low: float = NAN
+    difference_high: float = NAN
+    pvalue: float = NAN
+    p_holm: float = NAN
+    p_set: float = NAN
+    standard_error: float = NAN
+    within_margin: bool = False
+    tied: bool = False
+    chosen: bool = False
+    adjusted_low: float = NAN
+    adjusted_high: float = NAN
+    values: dict[str, float] = field(default_factory=dict)
+    p_max_t: float = NAN
+    probability_best: float = NAN
+    expected_rank: float = NAN
+    rank_low: int = 0
+    rank_high: int = 0
+    by_block: tuple[Candidate, ...] = ()
+    sd: float = NAN
+    worse: float = NAN
+    equivalent: float = NAN
+    better: float = NAN
+    average_rank: float = NAN
+    unpaired: str = ""
+    reason: str = ""
+
+    @property
+    def runs(self) -> tuple[Candidate, ...]:
+        """The run itself; of a model its runs."""
+        return self.by_block or (self,)
+
+    @property
+    def picked(self) -> bool:
+        """True if the interval to show allows for the run's having been picked from the others."""
+        return math.isfinite(self.adjusted_low) and math.isfinite(self.adjusted_high)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval to show."""
+        return (self.adjusted_low, self.adjusted_high) if self.picked else (self.low, self.high)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the evaluation; of a model their means over its runs."""
+        return means([run.evaluation.metrics for run in self.by_block]) if self.by_block else self.evaluation.metrics
+
+
+@dataclass(frozen=True, eq=False)
+class RankedRun(Ranked):
+    """A run and its standing; see :class:`Ranked`.
 
     Examples
     --------
@@ -86,66 +161,38 @@ class RankedRun(Candidate):
     (-0.2, 0.0, 0.2, 0.0)
     """
 
-    rank: int = 0
-    value: float = NAN
-    low: float = NAN
-    high: float = NAN
-    adjusted_low: float = NAN
-    adjusted_high: float = NAN
-    values: dict[str, float] | None = None
-    difference: float = NAN
-    difference_low: float = NAN
-    difference_high: float = NAN
-    pvalue: float = NAN
-    p_holm: float = NAN
-    p_max_t: float = NAN
-    probability_best: float = NAN
-    expected_rank: float = NAN
-    rank_low: int = 0
-    rank_high: int = 0
-    p_set: float = NAN
-    standard_error: float = NAN
-    within_margin: bool = False
-    tied: bool = False
-    chosen: bool = False
-    unpaired: str = ""
-    reason: str = ""
 
-    @property
-    def picked(self) -> bool:
-        """True if the interval to show allows for the run's having been picked from the others."""
-        return math.isfinite(self.adjusted_low) and math.isfinite(self.adjusted_high)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval to show."""
-        return (self.adjusted_low, self.adjusted_high) if self.picked else (self.low, self.high)
+def means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means of what all tables have."""
+    names = set.intersection(*map(set, tables))
+    return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Runs that were judged on the same data in the same way.
+    """Runs that were judged on the same data in the same way, or models over repetitions.
 
     Attributes
     ----------
-    runs : tuple of RankedRun
+    runs : tuple of RankedRun, or of RankedModel
         Best first.
     criterion : Criterion
     confidence_level : float
+    decision : Decision
+        What chose among the tied ones within the margin, by their place among them.
+    margin : float or None
+        What a tie-breaker may give up against the leader; None: one standard error of each one's difference.
+    constants : tuple of ConstantAnswer
+        Of each metric of the criterion the best constant answer, and what the best run gains over it. Of models its
+        mean over the blocks, and the leader's gain; the p-value is adjusted for the number of models (Bonferroni).
     rank_distribution : ndarray of shape (R, R)
         ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
     pvalues : ndarray of shape (R, R)
-        Of all pairs, adjusted by max-T.
+        Of all pairs of runs, adjusted by max-T.
     pair_intervals : ndarray of shape (2, R, R)
         Low and high ends of all differences, row less column, which hold together; NaN where there are none.
-    decision : Decision
-        What chose among the tied runs, by their place among them.
-    margin : float or None
-        What a tie-breaker may give up against the leader; None: one paired standard error of each run.
     picked_from : int
         Number of runs that the leader's interval allows for; 1 where it does not.
-    constants : tuple of ConstantAnswer
-        Of each metric of the criterion the best constant answer, and what the best run gains over it.
 
     Examples
     --------
@@ -159,43 +206,50 @@ class Ranking:
     ('a', 2, (3, 3))
     """
 
-    runs: tuple[RankedRun, ...]
+    noun: ClassVar[str] = "run"
+
+    runs: tuple[Ranked, ...]
     criterion: Criterion
     confidence_level: float
-    rank_distribution: FloatArray
-    pvalues: FloatArray
-    pair_intervals: FloatArray
     decision: Decision
     margin: float | None = None
-    picked_from: int = 1
     constants: tuple[ConstantAnswer, ...] = ()
+    rank_distribution: FloatArray = field(default_factory=lambda: np.full((0, 0), NAN))
+    pvalues: FloatArray = field(default_factory=lambda: np.full((0, 0), NAN))
+    pair_intervals: FloatArray = field(default_factory=lambda: np.full((2, 0, 0), NAN))
+    picked_from: int = 1
 
     @property
-    def standings(self) -> tuple[RankedRun, ...]:
-        """The runs, best first."""
+    def over(self) -> str:
+        """The repetitions in words, such as "10 folds"; empty where runs are ranked."""
+        return ""
+
+    @property
+    def standings(self) -> tuple[Ranked, ...]:
+        """The runs or the models, best first."""
         return self.runs
 
     @property
-    def leader(self) -> RankedRun:
-        """The run of the best value."""
+    def leader(self) -> Ranked:
+        """The one of the best value; of models over data sets, of the best average rank."""
         return self.runs[0]
 
     @cached_property
-    def chosen(self) -> RankedRun | None:
-        """The run to take: the leader, or one within the margin that the tie-breakers name.
+    def chosen(self) -> Ranked | None:
+        """The one to take: the leader, or one within the margin that the tie-breakers name.
 
         None in a ranking that the comparison does not decide by.
         """
         return next((run for run in self.runs if run.chosen), None)
 
     @property
-    def foremost(self) -> RankedRun:
-        """The run to take; the leader where none is."""
+    def foremost(self) -> Ranked:
+        """The one to take; the leader where none is."""
         return self.chosen or self.leader
 
     @property
-    def tied(self) -> tuple[RankedRun, ...]:
-        """The runs that may be the best."""
+    def tied(self) -> tuple[Ranked, ...]:
+        """Those that may be the best: the leader and those not significantly worse."""
         return tuple(run for run in self.runs if run.tied)
 
     @property
@@ -218,6 +272,33 @@ class Ranking:
     def evaluation(self) -> BaseEvaluation:
         """Evaluation of the leader, for what all runs have in common: labels, grouping, positive group, data."""
         return self.leader.evaluation
+
+
+def decided(
+    entries: Sequence[Ranked],
+    criterion: Criterion,
+    tie_breakers: Sequence[TieBreaker],
+    margin: float | None,
+    choose: bool = True,
+) -> tuple[tuple[Ranked, ...], Decision]:
+    """The entries, best first, with what a tie-breaker may choose and what is chosen, and the decision."""
+    entries = [replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin)) for one in entries]
+    near = [one for one in entries if one.within_margin]
+    decision = decide([(one.run, one.metrics) for one in near], tie_breakers)
+    taken = near[decision.place] if choose else None
+    return tuple(replace(one, chosen=True) if one is taken else one for one in entries), decision
+
+
+def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: float | None) -> bool:
+    """True if a tie-breaker may name a run, or a model."""
+    if one is leader or not one.tied:
+        return one is leader
+    if criterion.pareto:
+        return one.rank == 1
+    higher = criterion.direction == "higher"
+    if margin is None:  # False where the error is not known
+        return bool((-one.difference if higher else one.difference) <= one.standard_error)
+    return bool((-one.difference_low if higher else one.difference_high) <= margin)
 
 
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
@@ -317,31 +398,17 @@ def rank(
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
     standings = _pareto if criterion.pareto else _single
-    runs, distribution, pvalues, intervals = standings(candidates, criterion, evidence, confidence_level, seed)
-    runs = [replace(run, within_margin=_may_be_chosen(run, runs[0], criterion, margin)) for run in runs]
-    near = [run for run in runs if run.within_margin]
-    decision = decide([(run.run, run.evaluation.metrics) for run in near], tie_breakers)
-    taken = near[decision.place]
-    runs = [replace(run, chosen=True) if choose and run is taken else run for run in runs]
+    entries, arrays = standings(candidates, criterion, evidence, confidence_level, seed)
+    runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
     picked_from = 1 if criterion.pareto else len(runs) + others
     if picked_from > 1:
         runs = _allow_for_picking(runs, criterion, evidence, confidence_level, seed, others)
-    return Ranking(
-        tuple(runs),
-        criterion,
-        confidence_level,
-        distribution,
-        pvalues,
-        intervals,
-        decision,
-        margin,
-        picked_from,
-        _constants(runs, candidates, criterion, evidence, others, seed),
-    )
+    constants = _constants(runs, candidates, criterion, evidence, others, seed)
+    return Ranking(runs, criterion, confidence_level, decision, margin, constants, picked_from=picked_from, **arrays)
 
 
 def _constants(
-    runs: Sequence[RankedRun],
+    runs: Sequence[Ranked],
     candidates: Sequence[Candidate],
     criterion: Criterion,
     evidence: Evidence,
@@ -365,22 +432,7 @@ def identity(candidate: Candidate) -> tuple[str, str]:
     return candidate.run_id, candidate.name
 
 
-def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, margin: float | None) -> bool:
-    """True if a tie-breaker may name a run."""
-    if run is leader:
-        return True
-    if not run.tied:
-        return False
-    if criterion.pareto:
-        return run.rank == 1
-    worse = -run.difference if criterion.direction == "higher" else run.difference
-    if margin is None:
-        return bool(worse <= run.standard_error)  # False where it is not known
-    lost = -run.difference_low if criterion.direction == "higher" else run.difference_high
-    return bool(lost <= margin)
-
-
-Standings = tuple[list[RankedRun], FloatArray, FloatArray, FloatArray]
+Standings = tuple[list[Ranked], dict[str, FloatArray]]
 
 
 def _single(
@@ -404,7 +456,7 @@ def _single(
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = 1.0 if criterion.direction == "higher" else -1.0
-    out = []
+    out: list[Ranked] = []
     for place, origin in enumerate(order):
         candidate = candidates[origin]
         rival = int(pairs.rival[place])
@@ -449,7 +501,8 @@ def _single(
         )
     distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
     both = np.where(known[:, None] & known, np.stack([pairs.low, pairs.high]), NAN)
-    return out, distribution, pairs.max_t, both if unit > 0 else -both[::-1]
+    both = both if unit > 0 else -both[::-1]
+    return out, {"rank_distribution": distribution, "pvalues": pairs.max_t, "pair_intervals": both}
 
 
 def _few(rows: Paired, at: IntArray, place: int, rival: int) -> str:
@@ -469,8 +522,8 @@ def _own_interval(
 
 
 def _allow_for_picking(
-    runs: Sequence[RankedRun], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
-) -> list[RankedRun]:
+    runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
+) -> tuple[Ranked, ...]:
     """The runs, the leader and the chosen one with the interval that allows for the picking.
 
     It is the run's own interval, on the metric's scale, at the level of which the quantile against the picking is the
@@ -492,10 +545,10 @@ def _allow_for_picking(
                 low = run.low
             run = replace(run, adjusted_low=low, adjusted_high=high)
         out.append(run)
-    return out
+    return tuple(out)
 
 
-def _at_quantile(run: RankedRun, criterion: Criterion, quantile: float, level: float) -> tuple[float, float]:
+def _at_quantile(run: Ranked, criterion: Criterion, quantile: float, level: float) -> tuple[float, float]:
     """The run's own interval with another normal quantile."""
     if criterion.single:
         wider = run.evaluation.at_level(2 * float(ndtr(quantile)) - 1)
@@ -520,7 +573,7 @@ def _pareto(
     pvalues = np.ones((size, size))
     pvalues[~np.eye(size, dtype=bool)] = adjusted
     least = pvalues.min(axis=0)
-    out = []
+    out: list[Ranked] = []
     for origin in order:
         candidate = candidates[origin]
         out.append(
@@ -539,7 +592,9 @@ def _pareto(
                 unpaired=evidence.unpaired.get(int(origin), "") if size > 1 else "",
             )
         )
-    return out, np.full((size, size), NAN), pvalues[np.ix_(order, order)], np.full((2, size, size), NAN)
+    unknown = np.full((2, size, size), NAN)
+    of_pairs = {"pvalues": pvalues[np.ix_(order, order)], "pair_intervals": unknown}
+    return out, {"rank_distribution": unknown[0], **of_pairs}
 
 
 def _undominated(values: FloatArray) -> FloatArray:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Comparison(ABC):
+class Comparison:
     """Runs, or models over repeated runs, compared for a decision. Make one with :func:`cmtrack.compare`.
 
     It is a :class:`RunComparison` or a :class:`ModelComparison`; this is what both have.
 
     Attributes
     ----------
-    rankings : tuple of Ranking or of RepeatedRanking
+    rankings : tuple of Ranking
         That to decide by first. Runs of different rankings are never put in one order.
     criterion : Criterion
     gates : tuple of Gate
@@ -74,7 +73,9 @@ class Comparison(ABC):
     ('forest', ['linear'])
     """
 
-    rankings: tuple[Ranking | RepeatedRanking, ...]
+    noun: ClassVar[str] = "run"
+
+    rankings: tuple[Ranking, ...]
     criterion: Criterion
     gates: tuple[Gate, ...] = ()
     confidence_level: float = 0.95
@@ -90,7 +91,7 @@ class Comparison(ABC):
     judged: tuple[Candidate, ...] = ()
 
     @property
-    def ranking(self) -> Ranking | RepeatedRanking | None:
+    def ranking(self) -> Ranking | None:
         """The first ranking; None where nothing is ranked."""
         return self.rankings[0] if self.rankings else None
 
@@ -100,7 +101,7 @@ class Comparison(ABC):
         return self.ranking if isinstance(self.ranking, RepeatedRanking) else None
 
     @property
-    def best(self) -> RankedRun | RankedModel | None:
+    def best(self) -> Ranked | None:
         """The run, or the model of repeated runs, to take.
 
         It leads the first ranking, or the tie-breakers chose it among the tied ones within the margin. None where
@@ -112,19 +113,19 @@ class Comparison(ABC):
         return None if self.ranking is None else self.ranking.chosen
 
     @property
-    def standings(self) -> tuple[RankedRun | RankedModel, ...]:
+    def standings(self) -> tuple[Ranked, ...]:
         """Everything that is ranked, runs or models, one ranking after the other."""
         return tuple(entry for ranking in self.rankings for entry in ranking.standings)
 
     @property
-    @abstractmethod
     def runs(self) -> tuple[Candidate, ...]:
         """Every ranked run, and every run of a ranked model."""
+        return tuple(run for entry in self.standings for run in entry.runs)
 
     def __len__(self) -> int:
         return len(self.standings)
 
-    def __getitem__(self, name: str) -> RankedRun | RankedModel:
+    def __getitem__(self, name: str) -> Ranked:
         """A ranked run by its name or id, or a model by its name."""
         for entry in self.standings:
             if name in (entry.name, entry.run_id):
@@ -351,17 +352,10 @@ class RunComparison(Comparison):
     [(1, 'forest', 0.9), (2, 'linear', 0.7)]
     """
 
-    rankings: tuple[Ranking, ...]
-
-    @property
-    def ranking(self) -> Ranking | None:
-        """The first ranking, of the most rows; None where no run is ranked."""
-        return self.rankings[0] if self.rankings else None
-
     @property
     def runs(self) -> tuple[RankedRun, ...]:
         """The ranked runs of all rankings, one ranking after the other."""
-        return tuple(run for ranking in self.rankings for run in ranking.runs)
+        return cast("tuple[RankedRun, ...]", self.standings)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -387,14 +381,4 @@ class ModelComparison(Comparison):
     ('forest', 6, 'ModelComparison')
     """
 
-    rankings: tuple[RepeatedRanking, ...]
-
-    @property
-    def ranking(self) -> RepeatedRanking | None:
-        """The ranking of models over blocks; None where gates stopped every model."""
-        return self.rankings[0] if self.rankings else None
-
-    @property
-    def runs(self) -> tuple[Candidate, ...]:
-        """The runs of all ranked models, one model after the other."""
-        return tuple(run for ranking in self.rankings for model in ranking.models for run in model.runs)
+    noun: ClassVar[str] = "model"

@@ -14,7 +14,7 @@ from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judg
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import RankBy
 from cmtrack.comparison.differences import paired_differences
-from cmtrack.comparison.ranking import RankedRun
+from cmtrack.comparison.ranking import Ranked
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
@@ -89,9 +89,9 @@ class Verdict:
 
     Attributes
     ----------
-    run : RankedRun or None
+    run : Ranked or None
         None where it could not be read.
-    baseline : RankedRun or None
+    baseline : Ranked or None
     checks : tuple of GateResult or NotWorse
         One for each gate, or the default one.
     pairing : Reason or None
@@ -114,8 +114,8 @@ class Verdict:
     (False, [('binary/recall >= 0.8', False)])
     """
 
-    run: RankedRun | None
-    baseline: RankedRun | None = None
+    run: Ranked | None
+    baseline: Ranked | None = None
     checks: tuple[GateResult | NotWorse, ...] = ()
     pairing: Reason | None = None
     not_judged: NotJudged | None = None
@@ -131,7 +131,7 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for machines."""
 
-        def named(run: RankedRun | None) -> dict[str, str] | None:
+        def named(run: Ranked | None) -> dict[str, str] | None:
             return None if run is None else {"run_id": run.run_id, "name": run.name}
 
         data = {
@@ -255,7 +255,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     return Verdict(tested, baseline, tuple(checks), pairing, **more)
 
 
-def not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> NotWorse | None:
+def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
     """The default check of one of two ranked runs; None where no error of the difference is known.
 
     Errors that count as independent for want of an own metric's function would let a worse run pass.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
-from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import Catalog
@@ -72,7 +71,7 @@ def constant_sentence(
     return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
 
 
-def warning_clause(ranking: Ranking | RepeatedRanking) -> str:
+def warning_clause(ranking: Ranking) -> str:
     """The same in a clause, ", not better than always “worse”"; empty where the best run is shown to be better."""
     one = next((constant for constant in ranking.constants if constant.warns), None)
     if one is None:
@@ -81,18 +80,15 @@ def warning_clause(ranking: Ranking | RepeatedRanking) -> str:
     return f", not {'shown to be ' if one.ahead else ''}better than {than}"
 
 
-def constant_sentences(ranking: Ranking | RepeatedRanking, say: Callable[[str], str] = quoted) -> list[str]:
+def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
     """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
     positive, said, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
+    several = ranking.noun if ranking.picked_from > 1 or len(ranking.standings) > 1 else ""
     for one in ranking.constants:
-        if isinstance(ranking, RepeatedRanking):
-            several, shown = "model" if len(ranking.models) > 1 else "", fmt.number(ranking.leader.mean)
-            said.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
-            continue
-        several = "run" if ranking.picked_from > 1 or len(ranking.runs) > 1 else ""
-        run = next(run for run in ranking.runs if run.name == one.run)
-        ends = run.interval if ranking.criterion.single else run.evaluation.intervals.get(one.metric)
-        shown = fmt.number(run.evaluation.metrics[one.metric], ends)
+        entry = next(entry for entry in ranking.standings if entry.name == one.run)
+        shown = fmt.number(entry.value, entry.interval)
+        if not ranking.criterion.single:
+            shown = fmt.number(entry.metrics[one.metric], entry.evaluation.intervals.get(one.metric))
         said.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
     return [sentence for sentence in said if sentence]
 
@@ -118,7 +114,7 @@ class Beside:
     reason: str = ""
 
 
-def beside(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[Beside]:
+def beside(comparison: Comparison, ranking: Ranking) -> list[Beside]:
     """The rows below the runs of a ranking's table: constant answers, and runs of the same data without a value."""
     rows: dict[str, Beside] = {}
     for one in ranking.constants:
@@ -127,7 +123,7 @@ def beside(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[B
         values = ({} if earlier is None else earlier.values) | {one.metric: text}
         reason = "; ".join(filter(None, ("" if earlier is None else earlier.reason, one.reason)))
         rows[one.words] = Beside(one.words, "", CONSTANT, values, reason)
-    if isinstance(ranking, RepeatedRanking):
+    if ranking.over:
         return list(rows.values())
     data = ranking.evaluation.statistics.digest.content_only
     read = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}

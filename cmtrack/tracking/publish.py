@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from cmtrack.comparison.blocks import RankedModel
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import CompareSpec
@@ -162,10 +161,8 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 def _home(comparison: Comparison) -> Run:
     """The run that decides the review's store and experiment: the chosen one, else the first compared."""
     best = comparison.best
-    if best is not None:
-        first = [best.runs[0].run if isinstance(best, RankedModel) else best.run]
-    else:
-        first = [run for run in _others(comparison) if run.tracking_uri]
+    known = (run for run in _others(comparison) if run.tracking_uri)
+    first = [best.runs[0].run] if best is not None else list(known)
     if not first and not comparison.runs and not comparison.failed:
         raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
     if not first or not first[0].tracking_uri:
@@ -353,8 +350,7 @@ def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
     for place, ranking in enumerate(comparison.rankings, 1):
         aside = "" if place == 1 else f" in ranking {place}"
         for entry in ranking.standings:
-            runs = entry.runs if isinstance(entry, RankedModel) else (entry,)
-            yield from ((one.run, f"{entry.rank}{aside}") for one in runs)
+            yield from ((one.run, f"{entry.rank}{aside}") for one in entry.runs)
     yield from ((stop.run, STOPPED) for stop in comparison.failed)
 
 

@@ -1,6 +1,6 @@
 """Repeated runs: the same models over seeds, cross-validation folds or data sets."""
 
-from cmtrack.comparison.repeated._analysis import Gap, RepeatedResult, analyse
+from cmtrack.comparison.repeated._analysis import BLOCK, Gap, Kind, RepeatedResult, analyse
 from cmtrack.comparison.repeated._bayes import RopeProbabilities, bayesian_correlated_t, bayesian_signed_rank
 from cmtrack.comparison.repeated._pairs import (
     Pair,
@@ -16,8 +16,10 @@ from cmtrack.comparison.repeated._scores import ModelSummary, Summary, summary
 from cmtrack.metrics.intervals import holm
 
 __all__ = [
+    "BLOCK",
     "Friedman",
     "Gap",
+    "Kind",
     "ModelSummary",
     "Nemenyi",
     "Pair",

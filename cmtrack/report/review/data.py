@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison, ModelComparison
+from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
-from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.constant import CONSTANT, UNDEFINED
@@ -43,9 +42,9 @@ _HTML = ("rank", "name", "status", "value", "mean", "low", "high", "adjusted_low
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
 _NUMBERS = (
-    "rank", "value", "low", "high", "adjusted_low", "adjusted_high", "values", "difference", "difference_low",
+    "run_id", "rank", "value", "low", "high", "adjusted_low", "adjusted_high", "values", "difference", "difference_low",
     "difference_high", "pvalue", "p_holm", "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high",
-    "p_set", "standard_error", "tied", "within_margin", "chosen",
+    "p_set", "standard_error", "tied", "within_margin", "chosen", "unpaired", "reason",
 )  # fmt: skip
 _OF_MODELS = (
     "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "worse",
@@ -62,7 +61,7 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     """
     import pandas as pd
 
-    of_models = isinstance(comparison, ModelComparison)
+    of_models = comparison.noun == "model"
     columns = list(MODEL_COLUMNS if of_models else COLUMNS)
     if not of_models and not comparison.criterion.single:
         place = columns.index("difference")
@@ -86,8 +85,8 @@ def to_html(comparison: Comparison) -> str:
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
-    if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
-        ranged = any(isinstance(one, Ranking) and one.shows_ranks for one in comparison.rankings)
+    if comparison.noun == "run" and not comparison.criterion.pareto:
+        ranged = any(one.shows_ranks for one in comparison.rankings)
         # p_set decides: one p-value on a page
         shown = shown.drop(columns=["p_holm", *([] if ranged else ["rank_low", "rank_high"])], errors="ignore")
     shown = shown.dropna(axis="columns", how="all")
@@ -95,11 +94,11 @@ def to_html(comparison: Comparison) -> str:
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
 
 
-def _constants(ranking: Ranking | RepeatedRanking) -> pd.DataFrame:
+def _constants(ranking: Ranking) -> pd.DataFrame:
     """The rows of the constant answers, below those of the runs."""
     import pandas as pd
 
-    column = "mean" if isinstance(ranking, RepeatedRanking) else "value" if ranking.criterion.single else ""
+    column = "mean" if ranking.over else "value" if ranking.criterion.single else ""
     rows = [
         {"name": one.words, "status": CONSTANT, column or one.metric: one.value}
         | {"reason": f"{UNDEFINED}: {one.reason}" if one.reason else ""}
@@ -110,12 +109,8 @@ def _constants(ranking: Ranking | RepeatedRanking) -> pd.DataFrame:
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
     for place, ranking in enumerate(comparison.rankings, 1):
-        if isinstance(ranking, RepeatedRanking):
-            yield from _models(ranking)
-            continue
-        for run in ranking.runs:
-            own = {f"params.{name}": run.run.params.get(name) for name in params}
-            yield own | _ranked(place, run, ranking, several=not comparison.criterion.single)
+        for entry in ranking.standings:
+            yield _row(place, entry, ranking) | {f"params.{name}": entry.run.params.get(name) for name in params}
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
         yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
@@ -124,20 +119,18 @@ def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, A
         yield {"name": left.run.name, "run_id": left.run.run_id, "status": status, "reason": left.reason}
 
 
-def _ranked(place: int, run: RankedRun, ranking: Ranking, several: bool) -> dict[str, Any]:
-    own = {name: getattr(run, name) for name in COLUMNS if hasattr(run, name)}
-    metrics = dict(run.values or {}) if several else {}
-    # a run alone is paired with nothing
-    paired = None if len(ranking.runs) == 1 else not run.unpaired
-    said = {"ranking": place, "status": standing(run, ranking), "paired": paired, "reason": run.unpaired or run.reason}
-    return own | metrics | said
-
-
-def _models(ranking: RepeatedRanking) -> Iterator[dict[str, Any]]:
-    for model in ranking.models:
-        own = {name: getattr(model, name) for name in MODEL_COLUMNS if hasattr(model, name)}
-        blocks = sum(math.isfinite(value) for value in ranking.scores[:, ranking.models.index(model)])
-        yield own | {"status": standing(model, ranking), "blocks": blocks, "reason": ""}
+def _row(place: int, entry: Ranked, ranking: Ranking) -> dict[str, Any]:
+    """An entry in the columns of both kinds."""
+    numbers = {name: getattr(entry, name) for name in (*COLUMNS, *MODEL_COLUMNS) if hasattr(entry, name)}
+    metric = ranking.criterion.metrics[0]
+    words = {
+        "ranking": place,
+        "status": standing(entry, ranking),
+        "blocks": sum(math.isfinite(run.evaluation.metrics.get(metric, math.nan)) for run in entry.runs),
+        "paired": None if len(ranking.runs) == 1 else not entry.unpaired,  # a run alone is paired with nothing
+        "reason": entry.unpaired or entry.reason,
+    }
+    return numbers | entry.values | words
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
@@ -158,8 +151,8 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "gates": [gate.text for gate in comparison.gates],
             "baseline": None if comparison.baseline is None else _run(comparison.baseline.run),
             "best": None if best is None else {"name": best.name, "run_id": best.run_id},
-            "rankings": [_ranking(one) for one in comparison.rankings if isinstance(one, Ranking)],
-            "repeated": _repeated(comparison.ranking) if isinstance(comparison.ranking, RepeatedRanking) else None,
+            "rankings": [] if comparison.repeated else [_ranking(one) for one in comparison.rankings],
+            "repeated": None if comparison.repeated is None else _repeated(comparison.repeated),
             "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
             "left_out": [_run(left.run) | {"reason": left.reason, "last": left.last} for left in comparison.left_out],
             "segments": [pair.to_dict() for pair in comparison.segments],
@@ -206,14 +199,29 @@ def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
     return [{name: value for name, value in r.to_dict().items() if name != "bound"} for r in results]
 
 
-def _decided(decision: Decision) -> dict[str, Any]:
-    by = decision.by
-    return {"by": None if by is None else str(by), "values": decision.values, "place": decision.place}
+def _settled(ranking: Ranking) -> dict[str, Any]:
+    """What rankings of both kinds have."""
+    by = ranking.decision.by
+    return {
+        "decision": {
+            "by": None if by is None else str(by),
+            "values": ranking.decision.values,
+            "place": ranking.decision.place,
+        },
+        "margin": ranking.margin,
+        "constants": [constant.to_dict() for constant in ranking.constants],
+    }
+
+
+def _entry(entry: Ranked, ranking: Ranking, names: Sequence[str]) -> dict[str, Any]:
+    """What entries of both kinds have, with the numbers of these names."""
+    numbers = {name: getattr(entry, name) for name in names}
+    return {"name": entry.name, "status": standing(entry, ranking), **numbers, "gates": _gates(entry.gates)}
 
 
 def _ranking(ranking: Ranking) -> dict[str, Any]:
     evaluation = ranking.evaluation
-    return {
+    return _settled(ranking) | {
         "data": {
             "samples": evaluation.n_samples,
             "rows": evaluation.statistics.digest.rows,
@@ -224,21 +232,11 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         },
         "paired": ranking.paired,
         "decides": ranking.chosen is not None,
-        "runs": [_ranked_data(run, ranking) for run in ranking.runs],
+        "runs": [_entry(run, ranking, _NUMBERS) | {"warnings": run.evaluation.warnings} for run in ranking.standings],
         "rank_distribution": ranking.rank_distribution,
         "pairwise_pvalues": ranking.pvalues,
-        "decision": _decided(ranking.decision),
-        "margin": ranking.margin,
         "picked_from": ranking.picked_from,
-        "constants": [constant.to_dict() for constant in ranking.constants],
     }
-
-
-def _ranked_data(run: RankedRun, ranking: Ranking) -> dict[str, Any]:
-    own = {name: getattr(run, name) for name in _NUMBERS}
-    why = {"unpaired": run.unpaired, "reason": run.reason}
-    more = {"status": standing(run, ranking), **why, "gates": _gates(run.gates)}
-    return _run(run.run) | own | more | {"warnings": run.evaluation.warnings}
 
 
 def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
@@ -251,21 +249,15 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         }
         for pair in ranking.result.pairwise.pairs
     ]
-    return {
+    return _settled(ranking) | {
         "kind": ranking.kind,
         "blocks": {field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)},
         "block_names": ranking.block_names,
         "scores": ranking.scores,
-        "models": [_model(model, ranking) for model in ranking.models],
+        "models": [
+            _entry(model, ranking, _OF_MODELS) | {"runs": [_run(one.run) for one in model.runs]}
+            for model in ranking.standings
+        ],
         "pairwise": pairs,
-        "decision": _decided(ranking.decision),
-        "margin": ranking.margin,
-        "constants": [constant.to_dict() for constant in ranking.constants],
         "notes": ranking.result.notes,
     }
-
-
-def _model(model: RankedModel, ranking: RepeatedRanking) -> dict[str, Any]:
-    own = {name: getattr(model, name) for name in _OF_MODELS}
-    runs = [_run(candidate.run) for candidate in model.runs]
-    return {"name": model.name, "status": standing(model, ranking), **own, "runs": runs, "gates": _gates(model.gates)}

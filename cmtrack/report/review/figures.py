@@ -13,7 +13,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_changes
 from cmtrack.comparison.criterion import reads
-from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.intervals import normal_quantile
@@ -32,20 +32,20 @@ _REPETITION = re.compile(
 )
 
 
-def rival(ranking: Ranking) -> RankedRun | None:
+def rival(ranking: Ranking) -> Ranked | None:
     """The run that the chosen one is compared with: the leader, or the next one where it leads itself."""
     if len(ranking.runs) < 2:
         return None
     return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
 
 
-def of_classes(ranking: Ranking) -> list[tuple[RankedRun, Evaluation]]:
+def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
     """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
     found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
     return found if len(found) == len(ranking.runs) else []
 
 
-def changes_of(ranking: Ranking, other: RankedRun | None = None) -> CellChanges | None:
+def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
     other, known = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
     if other is None or not known:  # sets of codes have a matrix per family
@@ -263,20 +263,20 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
     )
 
 
-def family(ranking: Ranking) -> list[RankedRun]:
+def family(ranking: Ranking) -> list[Ranked]:
     """The runs of the same kind as the one to take: with the same values of all parameters that are not numbers.
 
     Over models of several kinds, a line through the means at each value of a parameter would mean nothing.
     """
 
-    def kind(run: RankedRun) -> set[tuple[str, str]]:
+    def kind(run: Ranked) -> set[tuple[str, str]]:
         own = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
         return {(name, text) for name, text in own.items() if _number(run, name) is None}
 
     return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
 
 
-def varied(runs: Sequence[RankedRun]) -> str | None:
+def varied(runs: Sequence[Ranked]) -> str | None:
     """The numeric parameter with the most distinct values among those that at least half of the runs have.
 
     Seeds, folds and other numbers of a repetition are none: their order means nothing.
@@ -291,7 +291,7 @@ def varied(runs: Sequence[RankedRun]) -> str | None:
     return max(enough, key=lambda name: enough[name], default=None)
 
 
-def _number(run: RankedRun, parameter: str) -> float | None:
+def _number(run: Ranked, parameter: str) -> float | None:
     try:
         number = float(run.run.params[parameter])
     except (KeyError, ValueError):
@@ -322,7 +322,7 @@ def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
         return None
     metric = ranking.criterion.metrics[0]
     return plots.plot_metric_heatmap(
-        [model.name for model in ranking.models],
+        _names(ranking),
         list(ranking.block_names),
         values,
         [ranking.criterion.direction] * len(ranking.block_names),

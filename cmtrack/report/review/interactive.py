@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.comparison.criterion import reads
-from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep
@@ -58,7 +58,7 @@ print(name, part.metrics[⟦metric⟧], part.intervals.get(⟦metric⟧))"""
 def payload(comparison: Comparison) -> str:
     """The page's data as embeddable JSON; empty if nothing can be asked."""
     ranking = comparison.ranking
-    if not isinstance(ranking, Ranking):
+    if ranking is None or ranking.over:
         return ""
     text = json.dumps(_data(comparison, ranking), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -136,8 +136,8 @@ def comparable(ranking: Ranking) -> list[str]:
 
 
 def _run(
-    run: RankedRun,
-    chosen: RankedRun,
+    run: Ranked,
+    chosen: Ranked,
     ranking: Ranking,
     metrics: Sequence[str],
     offered: Sequence[float],
@@ -197,7 +197,7 @@ def sparse(counts: Any) -> list[float]:
     return [number for pair in zip(gaps.tolist(), flat[held].tolist(), strict=True) for number in pair]
 
 
-def _against(ranking: Ranking, run: RankedRun, say: Say) -> dict[str, Any] | None:
+def _against(ranking: Ranking, run: Ranked, say: Say) -> dict[str, Any] | None:
     """The chosen run against another one: what the page says of its rival, for every run."""
     found = confusions_with(ranking, run, say)
     if found is None:

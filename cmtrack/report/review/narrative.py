@@ -6,33 +6,27 @@ Nothing here says more than the statistics: runs that are not shown to differ ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
-from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
-from cmtrack.grouping import Label
-from cmtrack.names import MAY_BE_BEST, quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
-    KINDS,
     Say,
     all_others,
     behind_words,
     criterion_title,
     gap_words,
     near_words,
-    noun_of,
-    over,
     rule_title,
     say_of,
     short_names,
@@ -55,8 +49,6 @@ def lead(comparison: Comparison) -> str:
     ranking = comparison.ranking
     if ranking is None:
         return "no run is ranked"
-    if isinstance(ranking, RepeatedRanking):
-        return _models_lead(ranking, say)
     first = ranking.leader
     tied = f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
     if comparison.criterion.pareto:
@@ -64,7 +56,8 @@ def lead(comparison: Comparison) -> str:
         text = f"{fmt.listed(front)} on the Pareto front"
     elif comparison.criterion.single:
         title = fmt.metric_title(comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog)
-        text = f"{say(first.name)} leads with {title} {_value(first)}{tied}"
+        over = f" over {ranking.over} with mean" if ranking.over else " with"
+        text = f"{say(first.name)} leads{over} {title} {_value(first)}{tied}"
     else:
         text = f"{say(first.name)} leads the weighted sum{tied}"
     if ranking.foremost is not first:
@@ -74,9 +67,9 @@ def lead(comparison: Comparison) -> str:
     return text + warning_clause(ranking)
 
 
-def maybe(ranking: Ranking | RepeatedRanking) -> str:
+def maybe(ranking: Ranking) -> str:
     """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
-    ties, of, noun = len(ranking.tied), len(ranking.standings), noun_of(ranking)
+    ties, of, noun = len(ranking.tied), len(ranking.standings), ranking.noun
     return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
 
 
@@ -97,15 +90,8 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     say = say_of(comparison)
     gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
     ranking = comparison.ranking
-    if isinstance(ranking, RepeatedRanking):
-        return [*_models_decision(comparison, ranking, say), *gates]
-    if isinstance(comparison, RunComparison) and ranking is not None:
-        return _decision(comparison, ranking, gates, say)
-    return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
-
-
-def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say: Say) -> list[str]:
-    """The same of rankings of runs."""
+    if ranking is None:
+        return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
     if ranking.chosen is None:
         return [*_undecided(comparison, say), *by_segment(comparison), *gates]
     several = len(comparison.rankings)
@@ -120,43 +106,43 @@ def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say
     return [*said, *apart(comparison.rankings, comparison.reads)]
 
 
-def _warned(head: str, ranking: Ranking | RepeatedRanking, say: Say) -> str:
+def _warned(head: str, ranking: Ranking, say: Say) -> str:
     """The headline; before it, where none is shown to be better than an answer without a model, that."""
     warned = constant_sentences(ranking, say)
     if warned and head.startswith("Take "):
-        head = f"Of the {noun_of(ranking)}s, t{head[1:]}"
+        head = f"Of the {ranking.noun}s, t{head[1:]}"
     return " ".join([*warned, head])
 
 
 def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
     """Notes: other rankings, runs that are in none, and how the comparison was made."""
     say = say_of(comparison)
-    said = []
-    known: set[str] = set()
-    if isinstance(comparison, RunComparison):
-        known = {*apart(comparison.rankings, comparison.reads)}
-        if comparison.best is not None:
-            said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+    said, known = [], {*apart(comparison.rankings, comparison.reads)}
+    if comparison.best is not None:
+        said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
     said += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
 
 
-def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
-    """The leading run and its value: "“A” scores highest (0.712)"."""
-    criterion, name = ranking.criterion, say(run.name)
+def _best_of(ranking: Ranking, say: Say) -> str:
+    """The leader and its value: "“A” scores highest (0.712)", "“A” scores highest on average (0.712)"."""
+    criterion, first = ranking.criterion, ranking.leader
+    name, on_average = say(first.name), " on average" if ranking.over else ""
     if not criterion.single:
         return f"{name} has the highest weighted sum"
-    value = fmt.number(run.value, run.interval)
+    if math.isfinite(first.average_rank):
+        return f"{name} has the best average rank ({first.average_rank:.2f})"
+    value = fmt.number(first.value, first.interval)
     if criterion.direction == "nearest zero":
-        return f"{name} is nearest to zero ({value})"
-    return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
+        return f"{name} is nearest to zero{on_average} ({value})"
+    best = f"highest{on_average}" if criterion.direction == "higher" else f"lowest{on_average}, which is best"
+    return f"{name} scores {best} ({value})"
 
 
-def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
-    taken = ranking.chosen or ranking.leader
-    chosen, noun, ties = say(taken.name), noun_of(ranking), len(ranking.tied)
+def _headline(ranking: Ranking, say: Say) -> str:
+    chosen, noun, ties = say(ranking.foremost.name), ranking.noun, len(ranking.tied)
     if len(ranking.standings) == 1:
         return f"Take {chosen}: it is the only {noun}."
     if ties == 1:
@@ -168,41 +154,24 @@ def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
             f"Take {chosen}: of the {near} {noun}s that {MAY_BE_BEST} and are "
             f"{near_words(ranking.margin, ranking.criterion)}, it has the {rule_title(ranking.decision.by)}."
         )
-    if isinstance(ranking, RepeatedRanking):
-        best = _best_model(ranking.leader, say)
-    elif ranking.criterion.pareto:
+    if ranking.criterion.pareto:
         front = [run for run in ranking.runs if run.rank == 1]
         if len(front) == 1:
             others = "1 other run is" if ties == 2 else f"{ties - 1} other runs are"
             return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
-    else:
-        best = _best_of(ranking.leader, ranking, say)
-    return f"No clear winner: {maybe(ranking)}. {best}."
+    return f"No clear winner: {maybe(ranking)}. {_best_of(ranking, say)}."
 
 
-def _tie(comparison: Comparison, ranking: Ranking | RepeatedRanking, say: Say) -> list[str]:
+def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     """The sentence on what chose among those that may be the best."""
-    near = [entry for entry in ranking.standings if entry.within_margin]
-    judged = [(entry.name, *_judged(entry)) for entry in near]
+    near = [(entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin]
     rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
-    return tie_sentence(judged, len(ranking.tied), ranking.decision, rules, where, say, noun_of(ranking))
+    return tie_sentence(near, len(ranking.tied), ranking.decision, rules, where, say, ranking.noun)
 
 
-def _judged(entry: RankedRun | RankedModel) -> tuple[Run, Mapping[str, float]]:
-    """The run, of a model its first one, and its metrics."""
-    one = entry.runs[0] if isinstance(entry, RankedModel) else entry
-    return one.run, one.evaluation.metrics
-
-
-def _from_leader(entry: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking, say: Say) -> str:
-    """Its difference from the leader in words."""
-    ends = (entry.difference_low, entry.difference_high)
-    return gap_words(entry.difference, ends, ranking.criterion.direction, say(ranking.leader.name))
-
-
-def _value(run: RankedRun) -> str:
-    return fmt.with_interval(run.value, run.interval)
+def _value(entry: Ranked) -> str:
+    return fmt.with_interval(entry.value, entry.interval)
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
@@ -212,21 +181,28 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
     name = say(first.name)
     if criterion.pareto:
         return _front(ranking, say)
-    title = criterion_title(criterion, positive)
-    if len(ranking.runs) == 1:
-        return [f"Its {title} is {_value(first)}. There is no run to compare it with."] if criterion.single else []
+    title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
+    if len(ranking.standings) == 1:
+        alone = f"Its {title} is {_value(first)}. There is no {ranking.noun} to compare it with."
+        return [alone] if criterion.single else []
+    value, over = _value(first), f"Over {ranking.over}, " if ranking.over else ""
+    if ranking.over:
+        value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
     if not criterion.single:
         values = [
             f"{fmt.metric_title(n, positive, catalog=criterion.catalog)} {fmt.number(v)}"
-            for n, v in (first.values or {}).items()
+            for n, v in first.values.items()
         ]
-        shown = fmt.listed(values, 6)
         said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
-        said += f"({shown})."
+        said += f"({fmt.listed(values, 6)})."
+    elif math.isfinite(first.average_rank):
+        said = f"{over}{name} has the best average rank, {first.average_rank:.2f} of {len(ranking.standings)}; its "
+        said += f"{title} is {value}."
     elif criterion.direction == "nearest zero":
-        said = f"{name} has the {title} nearest to zero, {_value(first)}."
+        said = f"{over}{name} has the {title} nearest to zero, {value}."
     else:
-        said = f"{name} has the {'highest' if criterion.direction == 'higher' else 'lowest'} {title}, {_value(first)}."
+        best = "highest" if criterion.direction == "higher" else "lowest"
+        said = f"{over}{name} has the {best} {title}, {value}."
     return [" ".join([said, *picking(ranking), *_others(ranking, say)]), *_chances(ranking, say)]
 
 
@@ -280,21 +256,25 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
 
 
 def _price(ranking: Ranking, say: Say) -> list[str]:
-    """The price of the chosen run against the leader."""
-    chosen, first = ranking.foremost, ranking.leader
-    if chosen is first or not ranking.criterion.single:
+    """The chosen one against the leader; a model that leads itself, against the next one."""
+    first, one = ranking.leader, ranking.foremost
+    if one is first and ranking.over:
+        one = (*ranking.standings, first)[1]
+    if one is first or not ranking.criterion.single:
         return []
-    said = f"{say(chosen.name)} has {_value(chosen)}: {_from_leader(chosen, ranking, say)}"
-    if math.isnan(chosen.p_set):
+    ends = (one.difference_low, one.difference_high)
+    gap = gap_words(one.difference, ends, ranking.criterion.direction, say(first.name))
+    said = f"{say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
+    if math.isnan(one.p_set):
         return [f"{said}, with an unknown error."]
-    return [f"{said}; it {MAY_BE_BEST} ({fmt.p_equals(chosen.p_set)})."]
+    return [f"{said}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."]
 
 
 def by_segment(comparison: Comparison) -> list[str]:
     """Sentences on runs that are better overall, but shown to be worse for some segments, or the other way round."""
     say, single = say_of(comparison), comparison.criterion.single
     several = len({pair.column for pair in comparison.segments}) > 1
-    tied = [run.name for run in comparison.ranking.tied] if isinstance(comparison.ranking, Ranking) else []
+    tied = [] if comparison.ranking is None else [run.name for run in comparison.ranking.tied]
     sentences = (
         segment_sentence(pair, say, unsure=single and pair.second in tied, single=single, several=several)
         for pair in comparison.segments
@@ -359,7 +339,7 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     return said
 
 
-def _undecided(comparison: RunComparison, say: Say) -> list[str]:
+def _undecided(comparison: Comparison, say: Say) -> list[str]:
     """Several rankings, none of which is the one to decide by."""
     rankings = comparison.rankings
     rows = rankings[0].evaluation.statistics.digest.rows
@@ -372,17 +352,18 @@ def _undecided(comparison: RunComparison, say: Say) -> list[str]:
     ]
 
 
-def heading(comparison: RunComparison, place: int) -> str:
+def heading(comparison: Comparison, place: int) -> str:
     """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
-    said = f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}"
+    where = f"over {ranking.over}" if ranking.over else f"on {fmt.samples(ranking.evaluation)}"
+    said = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     if several == 1:
         return said
     own = headings(comparison.rankings, comparison.reads)[place]
     return f"Ranking {place + 1} of {several}: {said}{f', {own}' if own else ''}"
 
 
-def _other(comparison: RunComparison, place: int, say: Say) -> str:
+def _other(comparison: Comparison, place: int, say: Say) -> str:
     ranking = comparison.rankings[place]
     first = ranking.leader
     if ranking.criterion.pareto:
@@ -395,13 +376,9 @@ def _other(comparison: RunComparison, place: int, say: Say) -> str:
     return " ".join([f"{heading(comparison, place)}. There, {said}{tied}.", *constant_sentences(ranking, say)])
 
 
-def _noun(comparison: Comparison) -> str:
-    return "model" if isinstance(comparison, ModelComparison) else "run"
-
-
 def _stopped_briefly(comparison: Comparison) -> list[str]:
     n = len(comparison.failed)
-    noun = _noun(comparison)
+    noun = comparison.noun
     if not n:
         return []
     return [f"{fmt.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
@@ -411,78 +388,10 @@ def _nothing(comparison: Comparison) -> str:
     n = len(comparison.failed)
     if not n:
         return "Take none: no run could be ranked."
-    noun = _noun(comparison)
+    noun = comparison.noun
     if n == 1:
         return f"Take none: the only evaluated {noun} fails a gate."
     return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
-
-
-# -- models over repeated runs ---------------------------------------------------------------------------------
-
-
-def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
-    """One short clause."""
-    first = ranking.leader
-    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True, catalog=ranking.criterion.catalog)
-    text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
-    text += f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
-    text += warning_clause(ranking)
-    return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
-
-
-def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
-    """The model to take and the reasons."""
-    said = [_warned(_headline(ranking, say), ranking, say), _models_standing(ranking, say)]
-    other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
-    if other is not None:
-        said += _gap(other, ranking, say)
-    return said + _tie(comparison, ranking, say)
-
-
-def _best_mean(ranking: RepeatedRanking, title: str) -> str:
-    direction = ranking.criterion.direction
-    if direction == "nearest zero":
-        return f"the mean {title} nearest to zero"
-    return f"the {'highest' if direction == 'higher' else 'lowest'} mean {title}"
-
-
-def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
-    first = ranking.leader
-    title = fmt.metric_title(ranking.criterion.metrics[0], _positive(ranking), catalog=ranking.criterion.catalog)
-    spread = f"standard deviation over the {KINDS[ranking.kind]}s {fmt.number(first.sd)}"
-    if math.isfinite(first.average_rank):
-        text = (
-            f"Over {over(ranking)}, {say(first.name)} has the best average rank, {first.average_rank:.2f} of "
-            f"{len(ranking.models)}; its mean {title} is {fmt.number(first.mean)} ({spread})."
-        )
-    else:
-        text = f"Over {over(ranking)}, {say(first.name)} has {_best_mean(ranking, title)}, "
-        text += f"{fmt.number(first.mean)} ({spread})."
-    tied = [say(model.name) for model in ranking.tied if model is not first]
-    behind = [say(model.name) for model in ranking.models if not model.tied]
-    return " ".join([text, *standing_sentences(ranking, tied, behind, [])])
-
-
-def _best_model(first: RankedModel, say: Say) -> str:
-    """The leading model and its mean: "“A” is best on average (mean 0.712)"."""
-    ranked = math.isfinite(first.average_rank)
-    how = f"average rank {first.average_rank:.2f}" if ranked else f"mean {fmt.number(first.mean)}"
-    return f"{say(first.name)} is best on average ({how})"
-
-
-def _positive(ranking: RepeatedRanking) -> Label | None:
-    return ranking.leader.runs[0].evaluation.positive
-
-
-def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
-    """The chosen or next model against the leader."""
-    if not math.isfinite(model.difference):
-        return []
-    text = f"{say(model.name)} is {_from_leader(model, ranking, say)}"
-    if math.isnan(model.p_holm):
-        return [f"{text}; the difference was not tested."]
-    verdict = "not a significant difference" if model.tied else "a significant difference"
-    return [f"{text}, {verdict} ({fmt.p_equals(model.p_holm)}, adjusted for all pairs of models)."]
 
 
 # -- what stands around a ranking: gates, runs that are not ranked or not paired, identical runs -----------------
@@ -551,7 +460,7 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
 def break_evens(comparison: Comparison) -> list[str]:
     """From which cost of a miss on the run to take is cheaper than the first of the others, or dearer."""
     ranking = comparison.ranking
-    if not isinstance(ranking, Ranking):
+    if ranking is None or ranking.over:
         return []
     said, alike, names, first = [], [], short_names(comparison), ranking.foremost
     for other in [run for run in ranking.runs if run is not first][:RIVALS]:
@@ -572,7 +481,7 @@ def break_evens(comparison: Comparison) -> list[str]:
 def positives(comparison: Comparison, say: Say) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
     found: dict[str, list[str]] = {}
-    for run in comparison.runs if isinstance(comparison, RunComparison) else ():
+    for run in comparison.runs:
         if isinstance(run.evaluation, Evaluation) and run.evaluation.positive is not None:
             found.setdefault(quoted(run.evaluation.positive), []).append(say(run.name))
     if len(found) < 2:
@@ -587,16 +496,14 @@ def positives(comparison: Comparison, say: Say) -> list[str]:
 def identical(comparison: Comparison, say: Say) -> list[str]:
     """Runs of one ranking with identical predictions."""
     said = []
-    for ranking in comparison.rankings:
-        if not isinstance(ranking, Ranking):
-            continue
+    for ranking in () if comparison.repeated else comparison.rankings:
         groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
         said += [f"{fmt.listed(names)} have identical predictions." for names in groups]
     return said
 
 
-def _identical(runs: Sequence[RankedRun]) -> list[list[RankedRun]]:
-    groups: list[list[RankedRun]] = []
+def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:
+    groups: list[list[Ranked]] = []
     for run in runs:
         if not isinstance(run.evaluation.rows, Predictions):
             continue
@@ -608,7 +515,7 @@ def _identical(runs: Sequence[RankedRun]) -> list[list[RankedRun]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _same(first: RankedRun, second: RankedRun) -> bool:
+def _same(first: Ranked, second: Ranked) -> bool:
     a, b = first.evaluation.rows, second.evaluation.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)) or first.value != second.value:
         return False

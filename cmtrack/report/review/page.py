@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cell_changes import CellChanges
-from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
@@ -33,7 +33,6 @@ from cmtrack.report.review.phrases import (
     criterion_title,
     direction,
     explained,
-    over,
     say_of,
     standing,
     standing_word,
@@ -107,24 +106,22 @@ def facts(comparison: Comparison) -> list[str]:
     """The compared runs, their data and the criterion, in a few words each."""
     evaluation, ranking = evaluation_of(comparison), comparison.ranking
     out = []
-    if isinstance(ranking, RepeatedRanking):
-        out.append(f"{fmt.counted(len(ranking.models), 'model')} over {over(ranking)}")
-    elif len(comparison.rankings) > 1:
+    if len(comparison.rankings) > 1:
         out.append(f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
-        out.append(f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}")
+        out.append(heading(comparison, 0))
     if evaluation is not None:
         out.append(fmt.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
-            groupings = {dict(run.evaluation.design).get("grouping") for run in _ranked(comparison)}
+            groupings = {dict(run.evaluation.design).get("grouping") for run in comparison.runs}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
             out.append(f"grouped by {steps}" if len(groupings) < 2 else "groupings differ")
-        positives = {run.evaluation.positive for run in _ranked(comparison)}
+        positives = {run.evaluation.positive for run in comparison.runs}
         if evaluation.positive is not None and len(positives) < 2:
             out.append(f"positive group {quoted(evaluation.positive)}")
     out.append(f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})")
     out.append(f"{fmt.level(comparison.confidence_level)} level")
-    if isinstance(ranking, Ranking) and len(ranking.runs) > 1:
+    if ranking is not None and not ranking.over and len(ranking.runs) > 1:
         paired = sum(not run.unpaired for run in ranking.runs)
         out.append(
             "compared row by row"
@@ -134,11 +131,6 @@ def facts(comparison: Comparison) -> list[str]:
             else f"{paired} of {len(ranking.runs)} compared row by row"
         )
     return out
-
-
-def _ranked(comparison: Comparison) -> tuple[RankedRun, ...]:
-    """The ranked runs; none where models are ranked."""
-    return comparison.runs if isinstance(comparison, RunComparison) else ()
 
 
 def warnings(comparison: Comparison) -> list[dict[str, Any]]:
@@ -175,16 +167,16 @@ def methods(comparison: Comparison) -> list[str]:
     evaluation = evaluation_of(comparison)
     grouping = None if evaluation is None else evaluation.grouping
     told = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
-    costs = {run.evaluation.costs for run in _ranked(comparison) if isinstance(run.evaluation, Evaluation)}
+    costs = {run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)}
     told += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
     return [*told, *_methods(comparison)]
 
 
 def _methods(comparison: Comparison) -> list[str]:
     at = fmt.level(comparison.confidence_level)
-    if isinstance(comparison.ranking, RepeatedRanking):
+    if comparison.repeated is not None:
         return [
-            *(note for note in comparison.ranking.result.notes if note not in comparison.notes),
+            *(note for note in comparison.repeated.result.notes if note not in comparison.notes),
             f"A model is {RULED_OUT} where the p-value of its difference from the leader, adjusted for all pairs of "
             f"models (Holm), is at most {1 - comparison.confidence_level:.3g}; all others {MAY_BE_BEST}. Intervals of "
             f"the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may include 0.",
@@ -247,7 +239,7 @@ def _margin(comparison: Comparison) -> str:
 
 def _positive(comparison: Comparison) -> Any:
     evaluation = evaluation_of(comparison)
-    same = len({run.evaluation.positive for run in _ranked(comparison)}) < 2
+    same = len({run.evaluation.positive for run in comparison.runs}) < 2
     return None if evaluation is None or not same else evaluation.positive
 
 
@@ -258,16 +250,13 @@ def _who(names: list[str], of: int) -> str:
 
 
 def _table_name(comparison: Comparison, place: int) -> str:
-    if isinstance(comparison, RunComparison) and len(comparison.rankings) > 1:
-        return heading(comparison, place)
-    return "Ranking"
+    return heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
 
 
 def _reading(comparison: Comparison) -> str:
     at, alpha = fmt.level(comparison.confidence_level), 1 - comparison.confidence_level
-    ranking = comparison.ranking
-    if isinstance(ranking, RepeatedRanking):
-        rope = ranking.result.rope
+    if comparison.repeated is not None:
+        rope = comparison.repeated.result.rope
         said = (
             f"Brackets are simultaneous {at} intervals. A model is {RULED_OUT} where p, adjusted for all pairs of "
             f"models, is at most {alpha:.3g}; all others {MAY_BE_BEST}."
@@ -287,8 +276,7 @@ def _reading(comparison: Comparison) -> str:
 
 def _picked(comparison: Comparison) -> str:
     """Whose interval allows for the picking, beside the table."""
-    rankings = [one for one in comparison.rankings if isinstance(one, Ranking)]
-    most = max((sum(run.picked for run in ranking.runs) for ranking in rankings), default=0)
+    most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
     return f" {PICKED[most > 1]}." if most else ""
 
 
@@ -311,32 +299,106 @@ def name_cell(name: str, run_id: str) -> Cell:
     }
 
 
-def ranking_table(ranking: Ranking) -> Table:
-    """Every run of a ranking, best first."""
-    criterion, runs = ranking.criterion, ranking.runs
-    heads = ["#", "Run", "Standing"]
-    if criterion.single:
-        heads += [fmt.capital(fmt.metric_title(criterion.metrics[0], brief=True, catalog=criterion.catalog))]
-    else:
-        heads += [
-            fmt.capital(fmt.metric_title(name, brief=True, catalog=criterion.catalog)) for name in criterion.metrics
+def table(ranking: Ranking) -> Table:
+    """Every run or model of a ranking, best first, with drawings of the intervals in their cells."""
+    columns, entries = _columns(ranking), ranking.standings
+    cells = [[make(entry) for _, make in columns] for entry in entries]
+    rows = [{"cells": row, "status": standing(entry, ranking)} for row, entry in zip(cells, entries, strict=True)]
+    scales = []
+    for place, (head, _) in enumerate(columns):
+        if "ends" not in cells[0][place]:
+            continue
+        values, lows, highs = zip(*(row[place]["ends"] for row in cells), strict=True)
+        drawn = bars(values, lows, highs, [entry.tied for entry in entries], head in (_FROM_BEST, _FROM_LEADER))
+        for row, bar in zip(cells, drawn, strict=True):
+            row[place]["bar"] = bar
+        numbers = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
+        scales += [(place, ends) for ends in numbers[:1]]
+    intervals = {place for row in cells for place, c in enumerate(row) if c["beside"] is not None}
+    return {"heads": [head for head, _ in columns], "rows": rows, "with_interval": intervals, "scales": scales}
+
+
+def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
+    """Heads, and the cell of an entry."""
+    criterion, several = ranking.criterion, len(ranking.standings) > 1
+    titles = [fmt.metric_title(name, brief=True, catalog=criterion.catalog) for name in criterion.metrics]
+    columns: list[tuple[str, Callable[[Ranked], Cell]]] = [
+        ("#", lambda one: cell(str(one.rank), one.rank)),
+        (fmt.capital(ranking.noun), lambda one: name_cell(one.name, "" if ranking.over else one.run_id)),
+        ("Standing", lambda one: _standing(one, ranking)),
+    ]
+    if any(math.isfinite(one.average_rank) for one in ranking.standings):
+        columns.append(("Average rank", lambda one: cell(f"{one.average_rank:.2f}", one.average_rank)))
+    if ranking.over:
+        columns += [
+            (f"Mean {titles[0]}", lambda one: cell(fmt.number(one.value), one.value)),
+            ("s.d.", lambda one: cell(fmt.number(one.sd), one.sd)),
+            ("Runs", lambda one: cell(str(len(one.runs)), float(len(one.runs)))),
         ]
-        heads += [] if criterion.pareto else ["Sum"]
-    several = len(runs) > 1
+    else:
+        columns += [
+            (fmt.capital(title), partial(_value, name=name, ranks=criterion.single))
+            for title, name in zip(titles, criterion.metrics, strict=True)
+        ]
+    if not criterion.single and not criterion.pareto:
+        columns.append(("Sum", lambda one: _two_places(one.value, one.interval)))
+    if several and criterion.pareto:
+        share = "Share of resamples on the front"
+        columns.append((share, lambda one: cell(fmt.chance(one.probability_best), one.probability_best)))
+    elif several:
+        columns.append((_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking)))
+    if ranking.shows_ranks and not criterion.pareto:
+        columns.append(("Ranks", lambda one: cell(_between(one.rank_low, one.rank_high), one.expected_rank)))
     if several:
-        if criterion.pareto:
-            heads += ["Share of resamples on the front", "p"]
-        else:
-            heads += [_FROM_BEST, *(["Ranks"] if ranking.shows_ranks else []), "p"]
-    gates = any(run.gates for run in runs)
-    if gates:
-        heads.append("Gates")
-    rows = [_run_row(run, ranking, gates) for run in runs]
-    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    return _drawn({"heads": heads, "rows": rows, "with_interval": intervals}, ranking)
+        columns.append(("p", lambda one: _p(one, ranking)))
+    if ranking.over:
+        columns.append(("P(equivalent)", lambda one: cell(fmt.chance(one.equivalent), one.equivalent)))
+    if any(one.gates for one in ranking.standings):
+        columns.append(("Gates", _passed))
+    return columns
 
 
-def beside_rows(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[dict[str, Any]]:
+def _standing(one: Ranked, ranking: Ranking) -> Cell:
+    status = standing(one, ranking)
+    return cell(standing_word(status, ranking), [*STANDINGS].index(status))
+
+
+def _value(one: Ranked, name: str, ranks: bool) -> Cell:
+    """A metric of a run; of the one that is ranked by, the interval to show."""
+    ends = one.interval if ranks else one.evaluation.intervals.get(name, _NOTHING)
+    value = one.evaluation.metrics[name]
+    return cell(fmt.number(value, ends), value, fmt.interval(value, ends)) | {"ends": (value, *ends)}
+
+
+def _two_places(value: float, ends: tuple[float, float]) -> Cell:
+    """A number in standard errors."""
+    return cell(fmt.two_places(value), value, fmt.two_places_interval(ends)) | {"ends": (value, *ends)}
+
+
+def _difference(one: Ranked, ranking: Ranking) -> Cell:
+    value, ends = one.difference, (one.difference_low, one.difference_high)
+    if not ranking.criterion.single:
+        return _two_places(value, ends)
+    text = "leader" if ranking.over and one is ranking.leader else fmt.signed(value, ends).split(" [")[0]
+    return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
+
+
+def _between(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+def _p(one: Ranked, ranking: Ranking) -> Cell:
+    """The p-value that decides; none of a leader."""
+    leads = one is ranking.leader and not ranking.criterion.pareto
+    return cell("–") if leads else cell(fmt.p_text(one.p_set), one.p_set)
+
+
+def _passed(one: Ranked) -> Cell:
+    passed = sum(result.passed for result in one.gates)
+    return cell(f"{passed} of {len(one.gates)}", float(passed))
+
+
+def beside_rows(comparison: Comparison, ranking: Ranking) -> list[dict[str, Any]]:
     """The rows below those of the ranked runs: the constant answers, and runs without a value."""
     heads = table(ranking)["heads"]
     place = next((k for k, head in enumerate(heads) if head.startswith("Mean ")), 3)  # of models
@@ -350,105 +412,6 @@ def beside_rows(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> l
     return rows
 
 
-def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:
-    """The table with drawings of the intervals in the cells of the criterion and of the differences."""
-    tied = [bool(entry.tied) for entry in ranking.standings]
-    columns: list[tuple[int, list[float], list[tuple[float, float]], bool]] = []
-    if isinstance(ranking, Ranking):
-        names, single = ranking.criterion.metrics, ranking.criterion.single
-        for place, name in enumerate(names, 3):
-            ends = [run.interval if single else run.evaluation.intervals.get(name, _NOTHING) for run in ranking.runs]
-            columns.append((place, [run.evaluation.metrics[name] for run in ranking.runs], ends, False))
-        if not single and not ranking.criterion.pareto:
-            columns.append((3 + len(names), [r.value for r in ranking.runs], [r.interval for r in ranking.runs], False))
-    for place in [place for place, head in enumerate(table["heads"]) if head in (_FROM_BEST, _FROM_LEADER)]:
-        gaps = [(entry.difference_low, entry.difference_high) for entry in ranking.standings]
-        columns.append((place, [entry.difference for entry in ranking.standings], gaps, True))
-    table["scales"] = []
-    for place, values, both, zero in columns:
-        lows, highs = zip(*both, strict=True)
-        drawn = bars(values, lows, highs, tied, zero)
-        for row, bar in zip(table["rows"], drawn, strict=True):
-            row["cells"][place]["bar"] = bar
-        scale = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
-        table["scales"] += [(place, numbers) for numbers in scale[:1]]
-    return table
-
-
-def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
-    criterion = ranking.criterion
-    cells = [_value(run, name, criterion.single) for name in criterion.metrics]
-    if not criterion.single and not criterion.pareto:
-        cells.append(cell(fmt.two_places(run.value), run.value, fmt.two_places_interval(run.interval)))
-    if len(ranking.runs) > 1 and criterion.pareto:
-        cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
-        cells.append(cell(fmt.p_text(run.p_set), run.p_set))
-    elif len(ranking.runs) > 1:
-        cells.append(_difference(run, criterion.single))
-        if ranking.shows_ranks:
-            ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
-            cells.append(cell(ends, run.expected_rank))
-        leads = run is ranking.leader
-        cells.append(cell("–" if leads else fmt.p_text(run.p_set), "" if leads else run.p_set))
-    if gates:
-        passed = sum(result.passed for result in run.gates)
-        cells.append(cell(f"{passed} of {len(run.gates)}", float(passed)))
-    return _row(run, ranking, name_cell(run.name, run.run_id), cells)
-
-
-def _row(run: Any, ranking: Ranking | RepeatedRanking, name: Cell, cells: list[Cell]) -> dict[str, Any]:
-    said = standing(run, ranking)
-    first = [cell(str(run.rank), run.rank), name, cell(standing_word(said, ranking), [*STANDINGS].index(said))]
-    return {"cells": [*first, *cells], "status": said}
-
-
-def _value(run: RankedRun, name: str, ranks: bool) -> Cell:
-    """A metric of a run; of the one that is ranked by, the interval to show."""
-    value, ends = run.evaluation.metrics[name], run.interval if ranks else run.evaluation.intervals.get(name)
-    return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
-
-
-def _difference(run: RankedRun, single: bool) -> Cell:
-    ends = (run.difference_low, run.difference_high)
-    if not single:  # in standard errors
-        return cell(fmt.two_places(run.difference), run.difference, fmt.two_places_interval(ends))
-    value = fmt.signed(run.difference, ends).split(" [")[0]
-    return cell(value, run.difference, fmt.interval(run.difference, ends) or run.reason)
-
-
-def table(ranking: Ranking | RepeatedRanking) -> Table:
-    """Every run, or model, of a ranking, best first."""
-    return model_table(ranking) if isinstance(ranking, RepeatedRanking) else ranking_table(ranking)
-
-
-def model_table(ranking: RepeatedRanking) -> Table:
-    """Every model of repeated runs, best first."""
-    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True, catalog=ranking.criterion.catalog)
-    ranked = ranking.kind == "datasets"
-    heads = ["#", "Model", "Standing", *(["Average rank"] if ranked else []), f"Mean {title}", "s.d.", "Runs"]
-    heads += [_FROM_LEADER, "p", "P(equivalent)"]
-    gates = any(model.gates for model in ranking.models)
-    rows = [_model(model, ranking, ranked, gates) for model in ranking.models]
-    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    found = {"heads": [*heads, *(["Gates"] if gates else [])], "rows": rows, "with_interval": intervals}
-    return _drawn(found, ranking)
-
-
-def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bool) -> dict[str, Any]:
-    leads, ends = model is ranking.leader, (model.difference_low, model.difference_high)
-    cells = [cell(f"{model.average_rank:.2f}", model.average_rank)] if ranked else []
-    cells += [cell(fmt.number(model.mean), model.mean), cell(fmt.number(model.sd), model.sd)]
-    cells.append(cell(str(len(model.runs)), float(len(model.runs))))
-    gap = fmt.signed(model.difference, ends).split(" [")[0]
-    cells.append(cell("leader" if leads else gap, model.difference, fmt.interval(model.difference, ends)))
-    cells.append(cell("–" if leads else fmt.p_text(model.p_holm), model.p_holm))
-    cells.append(cell(fmt.chance(model.equivalent), model.equivalent))
-    if gates:
-        passed = sum(result.passed for result in model.gates)
-        cells.append(cell(f"{passed} of {len(model.gates)}", float(passed)))
-    return _row(model, ranking, name_cell(model.name, ""), cells)
-
-
 _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
@@ -458,9 +421,9 @@ _OF_WHAT = {
 }
 
 
-def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
+def probabilities(ranking: Ranking | None) -> Table | None:
     """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
-    if not isinstance(ranking, Ranking):
+    if ranking is None or ranking.over:
         return None
     section = judged_section(ranking)
     judges = [f"{section}/{name}" for name in _HEADS] if section else []
@@ -564,10 +527,7 @@ def gate_table(comparison: Comparison) -> Table | None:
     if not comparison.gates:
         return None
     judged: list[tuple[str, str, tuple[GateResult, ...]]] = [(s.name, s.run_id, s.gates) for s in comparison.failed]
-    judged += [
-        (entry.name, "" if isinstance(entry, RankedModel) else entry.run_id, entry.gates)
-        for entry in comparison.standings
-    ]
+    judged += [(entry.name, "" if comparison.repeated else entry.run_id, entry.gates) for entry in comparison.standings]
     rows = []
     for name, run_id, results in judged:
         found = {result.gate.text: result for result in results}
@@ -586,13 +546,13 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """The confusions that the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
-    other = rival(ranking) if isinstance(ranking, Ranking) else None
-    if not isinstance(ranking, Ranking) or other is None:
+    other = None if ranking is None or ranking.over else rival(ranking)
+    if ranking is None or other is None:
         return None
     return confusions_with(ranking, other, say_of(comparison))
 
 
-def confusions_with(ranking: Ranking, other: RankedRun, say: Say) -> dict[str, Any] | None:
+def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any] | None:
     """The same against any other run; None for sets of codes."""
     changes = changes_of(ranking, other)
     if changes is None:

@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker
@@ -26,7 +25,6 @@ WIDTH = 60  # characters of a run's name in sentences and tables
 STANDINGS = {"chosen": "chosen", "leads": "leads", "tied": MAY_BE_BEST, "behind": "ruled out"}
 """Of a status in data its word."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
-KINDS = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
 Say: TypeAlias = Callable[[str], str]
 Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 
@@ -70,11 +68,6 @@ def direction(criterion: Criterion) -> str:
     return BETTER[criterion.direction]
 
 
-def over(ranking: RepeatedRanking) -> str:
-    """The number of blocks: "10 folds", "30 seeds", "12 data sets"."""
-    return fmt.counted(len(ranking.block_names), KINDS[ranking.kind])
-
-
 # -- standings -------------------------------------------------------------------------------------------------
 
 
@@ -82,7 +75,7 @@ LAST = "last"
 """The word for a run whose loss is infinite."""
 
 
-def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -> str:
+def standing(run: Ranked, ranking: Ranking) -> str:
     """The status of a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
     if run.chosen:
         return "chosen"
@@ -91,7 +84,7 @@ def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -
     return "tied" if run.tied else "behind"
 
 
-def standing_word(status: str, ranking: Ranking | RepeatedRanking) -> str:
+def standing_word(status: str, ranking: Ranking) -> str:
     """The word for a status: "may be the best", or "ruled out"."""
     return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
@@ -106,11 +99,6 @@ def explained(level: float) -> str:
     )
 
 
-def noun_of(ranking: Ranking | RepeatedRanking) -> str:
-    """The noun for what is ranked: "run" or "model"."""
-    return "model" if isinstance(ranking, RepeatedRanking) else "run"
-
-
 def all_others(n: int, noun: str) -> str:
     """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
     if n == 1:
@@ -118,14 +106,12 @@ def all_others(n: int, noun: str) -> str:
     return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
 
 
-def behind_words(ranking: Ranking | RepeatedRanking) -> str:
+def behind_words(ranking: Ranking) -> str:
     """The words for runs that are ruled out or dominated."""
     return "significantly dominated" if ranking.criterion.pareto else RULED_OUT
 
 
-def standing_sentences(
-    ranking: Ranking | RepeatedRanking, tied: list[str], behind: list[str], unsure: list[str]
-) -> list[str]:
+def standing_sentences(ranking: Ranking, tied: list[str], behind: list[str], unsure: list[str]) -> list[str]:
     """Sentences on the runs or models that may be the best, too, and those that are ruled out; names as shown."""
     at = fmt.level(ranking.confidence_level)
     said = []

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
@@ -138,7 +137,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 
 def decides(comparison: Comparison) -> str:
     """The rule by which a run, or a model, is chosen."""
-    noun = "model" if isinstance(comparison.ranking, RepeatedRanking) else "run"
+    noun = comparison.noun
     alpha = f"{1 - comparison.confidence_level:.3g}"
     test, out, rest = "being the best", RULED_OUT, MAY_BE_BEST
     if comparison.criterion.pareto:
