@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
     from rich.table import Table
 
-    from cmtrack.comparison import Comparison, RankedRun, Ranking
-    from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+    from cmtrack.comparison import Comparison, Ranking
+    from cmtrack.comparison.ranking import Ranked
     from cmtrack.report.constant import Beside
 
 MAX_LISTED = 10
@@ -61,20 +61,18 @@ class Column:
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
-    from cmtrack.comparison import RunComparison
-    from cmtrack.comparison.blocks import RepeatedRanking
     from cmtrack.report.constant import beside
     from cmtrack.report.review.narrative import heading
+    from cmtrack.report.review.phrases import explained
 
     print_sentences(console, comparison)
     console.print()
     for place, ranking in enumerate(comparison.rankings):
-        if isinstance(ranking, RepeatedRanking):
-            _print_models(console, ranking, beside(comparison, ranking))
-        elif isinstance(comparison, RunComparison):
-            below = beside(comparison, ranking)
-            _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}", below)
-            _say_unpaired(console, ranking)
+        title, below = f"{heading(comparison, place)}, by {comparison.criterion}", beside(comparison, ranking)
+        print_table(console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog)
+        if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
+            console.print(plain(explained(ranking.confidence_level)))
+        _say_unpaired(console, ranking)
     _list_stopped(console, comparison)
     for head, last in (("Last", True), ("Not ranked", False)):
         found = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
@@ -154,78 +152,72 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 # -- rankings --------------------------------------------------------------------------------------------------
 
 
-def _print_runs(console: Console, ranking: Ranking, title: str, below: Sequence[Beside]) -> None:
+def _columns(ranking: Ranking) -> list[Column]:
+    criterion, several, leader = ranking.criterion, len(ranking.standings) > 1, ranking.leader
     level = f"[{100 * ranking.confidence_level:g} % interval]"
-    if ranking.criterion.pareto:
-        columns = [
-            Column("front", lambda run: str(run.rank), ALWAYS, right=True),
-            Column("run", lambda run: str(run.name), ALWAYS, folds=True),
-            *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
-            Column("resamples on\nthe front", lambda run: fmt.chance(run.probability_best), 20, right=True),
-            Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
-            Column("status", lambda run: _status(run, ranking), 90),
-        ]
-        print_table(console, title, columns, ranking.runs, below, ranking.criterion.catalog)
-        return
     columns = [
-        Column("", lambda run: str(run.rank), ALWAYS, right=True),
-        Column("run", lambda run: str(run.name), ALWAYS, folds=True),
-        Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
-        Column(f"from the best other\nrun {level}", _difference, 95),
-        Column("p (of being\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
-        Column("ranks", _ranks, 30),
-        Column("status", lambda run: _status(run, ranking), 90),
+        Column("front" if criterion.pareto else "", lambda one: str(one.rank), ALWAYS, right=True),
+        Column(ranking.noun, lambda one: str(one.name), ALWAYS, folds=True),
     ]
-    if not ranking.shows_ranks:
-        columns = [column for column in columns if column.head != "ranks"]
-    if len(ranking.runs) == 1:  # there is nothing to differ from
-        columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
-    print_table(console, title, columns, ranking.runs, below, ranking.criterion.catalog)
-    if len(ranking.runs) > 1:
-        from cmtrack.report.review.phrases import explained
-
-        console.print(plain(explained(ranking.confidence_level)))
+    if ranking.over:
+        columns.append(Column("mean ± sd", _mean, ALWAYS))
+    elif criterion.pareto:
+        columns += [_metric(name, level, 60 - place) for place, name in enumerate(criterion.metrics)]
+    else:
+        alone = Column("value", lambda one: fmt.number(one.value, one.interval), ALWAYS, right=True)
+        columns.append(
+            Column(f"value\n{level}", lambda one: fmt.with_interval(one.value, one.interval), ALWAYS, brief=alone)
+        )
+    if math.isfinite(leader.average_rank):
+        columns.append(Column("average\nrank", lambda one: fmt.number(one.average_rank), 40, right=True))
+    if criterion.pareto:
+        share = "resamples on\nthe front"
+        columns.append(Column(share, lambda one: fmt.chance(one.probability_best), 20, right=True))
+    elif several:
+        which = "difference from\nthe leader" if ranking.over else "from the best other\nrun"
+        shown = leader if ranking.over else None
+        columns.append(Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95))
+    if several or criterion.pareto:
+        head = "p" if criterion.pareto else "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
+        hidden = None if criterion.pareto else leader
+        columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
+    if ranking.shows_ranks and not criterion.pareto:
+        columns.append(Column("ranks", _ranks, 30))
+    if ranking.over:
+        columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
+        columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
+    return [*columns, Column("status", lambda one: _status(one, ranking), 90)]
 
 
 def _metric(name: str, level: str, keep: int) -> Column:
-    def cell(run: RankedRun) -> str:
-        return fmt.with_interval((run.values or {})[name], run.evaluation.intervals.get(name))
-
-    def brief(run: RankedRun) -> str:
-        return fmt.number((run.values or {})[name])
-
     *section, last = name.rsplit("/", 1)
-    head = "/\n".join((*section, last))
-    return Column(f"{name}\n{level}", cell, keep, brief=Column(head, brief, keep))
+    brief = Column("/\n".join((*section, last)), lambda one: fmt.number(one.metrics[name]), keep)
+    return Column(
+        f"{name}\n{level}",
+        lambda one: fmt.with_interval(one.metrics[name], one.evaluation.intervals.get(name)),
+        keep,
+        brief=brief,
+    )
 
 
-def _value_alone(run: Any) -> str:
-    return fmt.number(run.value, run.interval)
+def _difference(one: Ranked) -> str:
+    ends = (one.difference_low, one.difference_high)
+    shown = fmt.with_interval(one.difference, ends)
+    return shown if all(map(math.isfinite, ends)) else f"{shown} ({one.reason or 'no error known'})"
 
 
-def _value(run: Any) -> str:
-    return fmt.with_interval(run.value, run.interval)
+def _ranks(one: Ranked) -> str:
+    return str(one.rank_low) if one.rank_low == one.rank_high else f"{one.rank_low}–{one.rank_high}"
 
 
-def _difference(run: Any) -> str:
-    ends = (run.difference_low, run.difference_high)
-    shown = fmt.with_interval(run.difference, ends)
-    return shown if all(map(math.isfinite, ends)) else f"{shown} ({getattr(run, 'reason', '') or 'no error known'})"
+def _mean(one: Ranked) -> str:
+    return fmt.number(one.value) + ("" if math.isnan(one.sd) else f" ± {fmt.number(one.sd)}")
 
 
-def _ranks(run: RankedRun) -> str:
-    return str(run.rank_low) if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
-
-
-def _status(run: Any, ranking: Any) -> str:
+def _status(one: Ranked, ranking: Ranking) -> str:
     from cmtrack.report.review.phrases import standing, standing_word
 
-    return standing_word(standing(run, ranking), ranking)
-
-
-def _p(value: float, leads: bool) -> str:
-
-    return "" if leads else fmt.p_text(value)
+    return standing_word(standing(one, ranking), ranking)
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
@@ -237,41 +229,6 @@ def _say_unpaired(console: Console, ranking: Ranking) -> None:
     lines = [f"{_names(of)}: {reason}" for reason, of in by_reason.items()]
     if lines:
         _print_list(console, "Not compared row by row", lines, "reasons")
-
-
-# -- repeated runs ---------------------------------------------------------------------------------------------
-
-
-def _print_models(console: Console, repeated: RepeatedRanking, below: Sequence[Beside]) -> None:
-    level = f"[{100 * repeated.confidence_level:g} % interval]"
-    title = (
-        f"{fmt.counted(len(repeated.models), 'model')} by {repeated.criterion}, "
-        f"over {len(repeated.block_names)} {_KINDS[repeated.kind]}"
-    )
-    columns = [
-        Column("", lambda model: str(model.rank), ALWAYS, right=True),
-        Column("model", lambda model: str(model.name), ALWAYS, folds=True),
-        Column("mean ± sd", _mean, ALWAYS),
-        Column(
-            f"difference from\nthe leader {level}",
-            lambda model: "" if model is repeated.leader else _difference(model),
-            95,
-        ),
-        Column("p (all\npairs)", lambda model: _p(model.p_holm, model is repeated.leader), 70, right=True),
-        Column("P(equi-\nvalent)", lambda model: fmt.chance(model.equivalent), 30, right=True),
-        Column("runs", lambda model: str(len(model.runs)), 20, right=True),
-        Column("status", lambda model: _status(model, repeated), 90),
-    ]
-    if any(math.isfinite(model.average_rank) for model in repeated.models):
-        columns.insert(3, Column("average\nrank", lambda model: fmt.number(model.average_rank), 40, right=True))
-    print_table(console, title, columns, repeated.models, below)
-
-
-_KINDS = {"folds": "folds", "seeds": "seeds", "datasets": "data sets"}
-
-
-def _mean(model: RankedModel) -> str:
-    return fmt.number(model.mean) + ("" if math.isnan(model.sd) else f" ± {fmt.number(model.sd)}")
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------------------
