@@ -14,11 +14,11 @@ from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
-from cmtrack.comparison.ranking import cohorts, decides, rank
+from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.rule import as_rule
-from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
@@ -207,7 +207,8 @@ def compare_evaluations(
         lambda name: any(name in evaluation.metrics for evaluation in known.values())
     )
     progress("ranking", 0, 0)
-    return compare_runs(runs, known, criterion, options, baseline=baseline, how=options.how(evaluations))
+    listed = Listing(tuple(runs.values()), baseline=baseline, how=options.how(evaluations))
+    return compare_runs(listed, known, criterion, options)
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
@@ -216,100 +217,81 @@ def default_criterion(has: Callable[[str], bool]) -> Criterion:
 
 
 def compare_runs(
-    runs: Mapping[str, Run],
-    evaluations: Mapping[str, BaseEvaluation],
-    criterion: Criterion,
-    options: CompareOptions,
-    *,
-    baseline: Run | None = None,
-    stopped: Sequence[StoppedRun] = (),
-    left_out: tuple[Sequence[LeftOut], Sequence[LeftOut]] = ((), ()),
-    passed_over: Sequence[Run] = (),
-    notes: Sequence[str] = (),
-    how: Mapping[str, Any] | None = None,
-    record: Record | None = None,
+    listed: Listing, evaluations: Mapping[str, BaseEvaluation], criterion: Criterion, options: CompareOptions
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
     Parameters
     ----------
-    runs, evaluations : mapping
-        By run id; the evaluations prepared by the options, the baseline's among them.
+    listed : Listing
+    evaluations : mapping
+        By run id; prepared by the options, the baseline's among them.
     criterion : Criterion
     options : CompareOptions
-    baseline : Run, optional
-    stopped, passed_over : sequence
-        Runs that are not read, as what is listed of them decides.
-    left_out : pair of sequences of LeftOut
-        Runs whose evaluation could not be read, and runs without a complete one.
-    notes : sequence of str
-        What a reader should know of the listing.
-    how : mapping, optional
-        The arguments, to do it again.
-    record : Record, optional
-        When and by whom it is made; by default now, by the user of this process.
 
     Raises
     ------
     ValueError
         If no run has one of the metrics, or repeated runs have no blocks.
     """
-    evaluations = in_one_order(evaluations)
+    evaluations, record = in_one_order(evaluations), listed.record or Record.now()
+    listed = replace(listed, record=record)
     catalog = Catalog.joined((criterion.catalog, *(evaluation.catalog for evaluation in evaluations.values())))
     criterion, rules = replace(criterion, catalog=catalog), rules_of(options, catalog)
     if evaluations:
         _check_known(criterion, options.gates, evaluations.values())
-    base = None if baseline is None else Candidate(baseline, evaluations[baseline.run_id])
-    candidates, undefined = [], []
-    judged_runs: tuple[Candidate, ...] = ()
-    for run_id, run in sorted(runs.items()):  # the same review whatever the order that they were given in
-        if run_id not in evaluations:
-            continue
+    runs = {run.run_id: run for run in listed.runs}
+    home = None if listed.baseline is None else listed.baseline.run_id
+    base = None if home is None else Candidate(runs[home], evaluations[home])
+    judged_runs, candidates, undefined = [], [], []
+    for run_id in sorted(runs.keys() & evaluations.keys()):  # the same review whatever the order that they came in
         evaluation = evaluations[run_id]
-        candidate = Candidate(run, evaluation, tuple(judged(gate, evaluation, base) for gate in options.gates))
+        gates = tuple(judged(gate, evaluation, base) for gate in options.gates)
+        candidate = Candidate(runs[run_id], evaluation, gates)
+        judged_runs.append(candidate)
         reasons = [why_undefined(evaluation, name) for name in criterion.metrics]
         if any(reasons) and candidate.passed:
             last = criterion.single and criterion.metrics[0] in evaluation.infinite
-            undefined.append(LeftOut(run, "; ".join(filter(None, reasons)), last))
+            undefined.append(LeftOut(candidate.run, "; ".join(filter(None, reasons)), last))
         else:
             candidates.append(candidate)
-        judged_runs = (*judged_runs, candidate)
-    notes = [*notes, *passed_over_notes(candidates, criterion)]
     reads = read_by(criterion, options.gates, rules)
-    both: dict[str, Any] = {
-        "criterion": criterion,
-        "gates": options.gates,
-        "confidence_level": options.confidence_level,
-        "left_out": (*left_out[0], *undefined, *left_out[1]),
-        "passed_over": tuple(passed_over),
-        "baseline": base,
-        "how": {} if how is None else dict(how),
-        "reads": reads,
-        "record": record or Record.now(),
-        "judged": judged_runs,
-    }
-    ranked: dict[str, Any] = {
-        "tie_breakers": rules,
-        "confidence_level": options.confidence_level,
-        "margin": options.margin,
-    }
+    level, segments = options.confidence_level, SegmentComparison()
+    ranked: dict[str, Any] = {"tie_breakers": rules, "confidence_level": level, "margin": options.margin}
+    rankings: tuple[Ranking, ...]
     if options.blocks is not None:
-        models, failed, more = rank_models(candidates, criterion, options.blocks, gates=options.gates, **ranked)
-        rankings_of_models = () if models is None else (models,)
-        return ModelComparison(rankings=rankings_of_models, failed=failed, notes=(*notes, *more), **both)
-    parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
-    decided = decides(parts)
-    rankings = tuple(
-        rank(part, criterion, seed=options.seed, choose=decided and place == 0, others=len(passed_over), **ranked)
-        for place, part in enumerate(parts)
-    )
-    failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))
-    segments = SegmentComparison()
+        models, failed, notes = rank_models(candidates, criterion, options.blocks, gates=options.gates, **ranked)
+        rankings = () if models is None else (models,)
+    else:
+        failed = tuple(StoppedRun(c.run, c.gates) for c in candidates if not c.passed)
+        parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
+        first, ranked["others"] = 0 if decides(parts) else None, len(listed.passed_over)
+        rankings = tuple(
+            rank(part, criterion, seed=options.seed, choose=place == first, **ranked)
+            for place, part in enumerate(parts)
+        )
+        notes = apart(rankings, reads)
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
-        segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, options.confidence_level)
-    notes = (*notes, *apart(rankings, reads), *segments.notes)
-    return RunComparison(rankings=rankings, failed=failed, notes=notes, segments=segments, **both)
+        segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, level)
+    kind = RunComparison if options.blocks is None else ModelComparison
+    return kind(
+        rankings=rankings,
+        criterion=criterion,
+        gates=options.gates,
+        confidence_level=level,
+        failed=(*listed.stopped, *failed),
+        left_out=(*listed.unreadable, *undefined, *listed.incomplete),
+        passed_over=listed.passed_over,
+        baseline=base,
+        notes=(*listed.notes, *passed_over_notes(candidates, criterion), *notes, *segments.notes),
+        how=dict(listed.how),
+        reads=reads,
+        segments=segments,
+        record=record,
+        judged=tuple(judged_runs),
+        listing=listed,
+    )
 
 
 def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None) -> GateResult:

@@ -11,7 +11,7 @@ from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
 from cmtrack.comparison.record import Record
-from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
 from cmtrack.evaluation.gates import Gate
 from cmtrack.untrusted import printable
@@ -58,6 +58,8 @@ class Comparison:
         When, by whom and with what it was made.
     judged : tuple of Candidate
         Every run whose evaluation was read, also of those that are not ranked.
+    listing : Listing or None
+        What it was computed from, beside the evaluations; None of one that ``compare`` did not make.
 
     Notes
     -----
@@ -89,6 +91,7 @@ class Comparison:
     segments: SegmentComparison = field(default_factory=SegmentComparison)
     record: Record = field(default_factory=Record)
     judged: tuple[Candidate, ...] = ()
+    listing: Listing | None = None
 
     @property
     def ranking(self) -> Ranking | None:

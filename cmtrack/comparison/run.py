@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.record import Record
 from cmtrack.evaluation.gates import GateResult
 
 
@@ -131,3 +134,37 @@ class LeftOut:
     run: Run
     reason: str
     last: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Runs to compare, and what is known of runs before an evaluation is judged.
+
+    Attributes
+    ----------
+    runs : tuple of Run
+        To be judged, under distinct names; the baseline is among them.
+    stopped : tuple of StoppedRun
+        Fail a gate by their logged value.
+    passed_over : tuple of Run
+        Behind the short list's end by their logged value.
+    incomplete, unreadable : tuple of LeftOut
+        Without a complete evaluation, and those whose evaluation could not be read.
+    baseline : Run or None
+    notes : tuple of str
+        What a reader should know of the listing.
+    how : mapping
+        The arguments, to do it again.
+    record : Record or None
+        When and by whom it is made; by default now, by the user of this process.
+    """
+
+    runs: tuple[Run, ...]
+    stopped: tuple[StoppedRun, ...] = ()
+    passed_over: tuple[Run, ...] = ()
+    incomplete: tuple[LeftOut, ...] = ()
+    unreadable: tuple[LeftOut, ...] = ()
+    baseline: Run | None = None
+    notes: tuple[str, ...] = ()
+    how: Mapping[str, Any] = field(default_factory=dict)
+    record: Record | None = None

@@ -25,11 +25,11 @@ from cmtrack.comparison.compare import (
 from cmtrack.comparison.criterion import Criterion, read_by, reads
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
-from cmtrack.comparison.run import LeftOut, StoppedRun
+from cmtrack.comparison.run import LeftOut, Listing, StoppedRun
 from cmtrack.comparison.spec import CompareArguments, takes_options
 from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.evaluation.catalog import BUILT_IN
-from cmtrack.evaluation.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.tracking import cache, mlflow_inside
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
@@ -153,31 +153,22 @@ def compare_by(
     baseline = None if options.against is None else _baseline(listed, options.against, named)
     criterion = criterion or replace(_default_criterion(complete, listed, options), catalog=catalog)
     listed = _shortened(listed, criterion, options, tell)
-    notes = _notes(listed, options)
-    chosen = {run.run_id: run for run in listed.runs}
-    if baseline is not None:
-        chosen.setdefault(baseline.run_id, baseline)
-    evaluations, unreadable, problems = _read(chosen.values(), listed.clients, options, tell)
-    chosen = _with_sizes(chosen, listed.clients)
-    if baseline is not None:
-        baseline = chosen[baseline.run_id]
+    wanted = {run.run_id: run for run in (*listed.runs, baseline) if run is not None}
+    evaluations, unreadable, problems = _read(wanted.values(), listed.clients, options, tell)
     if baseline is not None and baseline.run_id not in evaluations:
         why = next(left.reason for left in unreadable if left.run.run_id == baseline.run_id)
         raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
     tell("ranking", 0, 0)
-    return compare_runs(
-        chosen,
-        evaluations,
-        criterion,
-        options,
+    listed = replace(
+        listed,
+        runs=_with_sizes(wanted.values(), listed.clients),
+        unreadable=tuple(unreadable),
         baseline=baseline,
-        stopped=listed.stopped,
-        left_out=(unreadable, listed.incomplete),
-        passed_over=listed.passed_over,
-        notes=[*problems, *notes],
+        notes=(*problems, *listed.notes),
         how=how,
-        record=Record.now(mlflow_inside.user_name(), _experiment_names(chosen.values(), listed.clients)),
+        record=Record.now(mlflow_inside.user_name(), _experiment_names(wanted.values(), listed.clients)),
     )
+    return compare_runs(listed, evaluations, criterion, options)
 
 
 def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:
@@ -204,23 +195,8 @@ def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, te
         return listed
     # the listing could not order them: their evaluations are read for that
     found, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
-    known = {run.run_id: run for run in listed.runs}
-    current = [
-        replace(run, metrics={prefix + name: value for name, value in found[run.run_id].metrics.items()})
-        if run.run_id in found
-        else replace(run, metrics={})
-        for run in listed.runs
-    ]
-    return reduced(
-        replace(listed, runs=tuple(current)),
-        criterion,
-        options.gates,
-        prefix,
-        limit=limit,
-        changes=changes,
-        current=True,
-        read=read,
-    ).of(known)
+    anew = {run.run_id: dict(found[run.run_id].metrics) if run.run_id in found else {} for run in listed.runs}
+    return reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read, anew=anew)
 
 
 def _read(
@@ -256,12 +232,11 @@ def _read(
     return evaluations, unreadable, sorted(notes)
 
 
-def _with_sizes(runs: Mapping[str, TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, TrackedRun]:
+def _with_sizes(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> tuple[TrackedRun, ...]:
     """The runs with the sizes of their logged models, asked for at the same time."""
-    jobs = each(lambda run: model_size(run, clients[run.tracking_uri]), list(runs.values()))
-    return {
-        run_id: replace(run, model_size=job.result()) for (run_id, run), job in zip(runs.items(), jobs, strict=True)
-    }
+    runs = list(runs)
+    jobs = each(lambda run: model_size(run, clients[run.tracking_uri]), runs)
+    return tuple(replace(run, model_size=job.result()) for run, job in zip(runs, jobs, strict=True))
 
 
 def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
@@ -336,17 +311,11 @@ def _and_more(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more prefixes" if len(names) > 6 else "")
 
 
-def _notes(listed: Listed, options: CompareOptions) -> list[str]:
-    if not listed.truncated:
-        return []
-    return [f"The store holds more runs than the {options.max_runs} that were listed (max_runs)."]
-
-
 # -- what stores list, and the short list of it -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class Listed(Listing):
     """Runs that stores list, sorted by their tags and metrics before any artifact is read.
 
     Attributes
@@ -355,31 +324,10 @@ class Listed:
         To be read, under distinct names; best logged value first where they are reduced by it.
     clients : dict of str to MlflowClient
         By tracking URI.
-    truncated : bool
-        Whether a store holds more runs than were asked for.
-    stopped : tuple of StoppedRun
-        Fail a gate by their logged value.
-    passed_over : tuple of TrackedRun
-        Behind the short list's end by their logged value.
-    incomplete : tuple of LeftOut
-        Without a complete evaluation.
     """
 
     runs: tuple[TrackedRun, ...]
     clients: dict[str, MlflowClient] = field(default_factory=dict)
-    truncated: bool = False
-    stopped: tuple[StoppedRun, ...] = ()
-    passed_over: tuple[TrackedRun, ...] = ()
-    incomplete: tuple[LeftOut, ...] = ()
-
-    def of(self, known: Mapping[str, TrackedRun]) -> Listed:
-        """The same record with other runs, looked up by id."""
-        return replace(
-            self,
-            runs=tuple(known[run.run_id] for run in self.runs),
-            stopped=tuple(StoppedRun(known.get(stop.run_id, stop.run), stop.gates) for stop in self.stopped),
-            passed_over=tuple(known.get(run.run_id, run) for run in self.passed_over),
-        )
 
 
 def list_runs(
@@ -414,7 +362,7 @@ def list_runs(
             _several(options.experiment_names),
         ):
             found.setdefault(run.run_id, run)
-    truncated = False
+    notes: tuple[str, ...] = ()
     if runs is None or options.experiment_names:
         names = _several(options.experiment_names)
         for client in by_uri.values():
@@ -434,12 +382,13 @@ def list_runs(
                 found.setdefault(run.run_id, run)
             if options.max_runs is not None and len(found) - before > options.max_runs:
                 found.popitem()
-                truncated = True
+                notes = (f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",)
         if names and not found and len(by_uri) > 1:
             _check_found(names, list(by_uri.values()))
     found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
     label = unique_names({run_id: run.name for run_id, run in found.items()})
-    return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), by_uri, truncated)
+    named = tuple(replace(run, name=label[run.run_id]) for run in found.values())
+    return Listed(named, clients=by_uri, notes=notes)
 
 
 def _several(given: str | Sequence[str] | None) -> list[str]:
@@ -485,41 +434,50 @@ def reduced(
     *,
     limit: int,
     changes: frozenset[str] = frozenset(),
-    current: bool = False,
     read: frozenset[str] = frozenset(),
+    anew: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Listed:
     """Shortlist at most ``limit`` runs per data set that pass the gates by their logged values.
 
     A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
-    ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``current`` says that their
-    metrics are judged so already; ``read`` names what the comparison reads beside the labels.
+    ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``anew`` has their metrics by
+    run id where they are judged so already; ``read`` names what the comparison reads beside the labels.
     """
-    complete, incomplete = [], list(listed.incomplete)
+
+    def logged(run: TrackedRun, name: str) -> float | None:
+        return run.metrics.get(prefix + name) if anew is None else anew[run.run_id].get(name)
+
+    def holds(name: str) -> bool:
+        """True if the value is not one from before what is judged anew."""
+        return anew is not None or not reads(name, criterion.catalog) & changes
+
+    def distance(run: TrackedRun) -> float:
+        value = logged(run, criterion.metrics[0])
+        return math.inf if value is None or not math.isfinite(value) else criterion.distance_from_best(value)
+
+    deciding = [gate for gate in gates if gate.of_value and holds(gate.metric)]
+    incomplete, stopped, passing = list(listed.incomplete), list(listed.stopped), []
     for run in listed.runs:
         if run.tags.get(KIND_TAG) == REVIEW:
             continue  # an earlier comparison, not a model
-        reason = run.why_incomplete(prefix)
-        if reason:
+        if reason := run.why_incomplete(prefix):
             incomplete.append(LeftOut(run, reason))
-        else:
-            complete.append(run)
-    told = [
-        gate for gate in gates if gate.of_value and (current or still_true(gate.metric, changes, criterion.catalog))
-    ]
-    stopped, passing = list(listed.stopped), []
-    for run in complete:
-        results = tuple(_logged_gate(gate, run, prefix) for gate in told if prefix + gate.metric in run.metrics)
+            continue
+        values = {gate: logged(run, gate.metric) for gate in deciding}
+        results = tuple(gate.check({gate.metric: one}, {}) for gate, one in values.items() if one is not None)
         if all(result.passed for result in results):
             passing.append(run)
         else:
             stopped.append(StoppedRun(run, results))
     chosen: list[TrackedRun] = []
     passed_over = list(listed.passed_over)
-    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], changes, criterion.catalog))
+    in_order = criterion.single and holds(criterion.metrics[0])
     for part in split(passing, lambda run: _traits(run, prefix), read - changes):
-        ordered = _ordered(part, criterion, prefix) if told_in_order else None
-        chosen += part if ordered is None else ordered[:limit]
-        passed_over += [] if ordered is None else ordered[limit:]
+        if in_order and any(logged(run, criterion.metrics[0]) is not None for run in part):
+            part = sorted(part, key=distance)
+            passed_over += part[limit:]
+            part = part[:limit]
+        chosen += part
     return replace(
         listed,
         runs=tuple(chosen),
@@ -529,29 +487,7 @@ def reduced(
     )
 
 
-def still_true(metric: str, changes: frozenset[str], catalog: Catalog) -> bool:
-    """True if a logged value remains valid after reevaluation with the named arguments."""
-    return not reads(metric, catalog) & changes
-
-
-def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
-    return gate.check({gate.metric: run.metrics[prefix + gate.metric]}, {})
-
-
 def _traits(run: TrackedRun, prefix: str) -> Traits:
     known = digests(run.tags, prefix)
     judged = (told(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
     return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
-
-
-def _ordered(runs: list[TrackedRun], criterion: Criterion, prefix: str) -> list[TrackedRun] | None:
-    """Runs by logged value, the best first; None if no run logged the metric."""
-    name = prefix + criterion.metrics[0]
-    if not any(name in run.metrics for run in runs):
-        return None
-
-    def key(run: TrackedRun) -> float:
-        value = run.metrics.get(name, math.nan)
-        return criterion.distance_from_best(value) if math.isfinite(value) else math.inf
-
-    return sorted(runs, key=key)

@@ -29,7 +29,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.record import Record, versions
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule, write_rule
-from cmtrack.comparison.run import LeftOut, Run, StoppedRun
+from cmtrack.comparison.run import LeftOut, Listing, Run, StoppedRun
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
@@ -64,7 +64,7 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
     """Write a bundle; see :meth:`Comparison.bundle`."""
     if path.suffix.lower() != ".zip":
         raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
-    if not comparison.judged or not comparison.how:
+    if comparison.listing is None or not comparison.judged:
         raise ValueError(
             f"a bundle needs a comparison that cmtrack.compare made, with a judged run, got {comparison!r:.120}"
         )
@@ -160,46 +160,25 @@ def _of_kept_rows(comparison: Comparison) -> Comparison:
         evaluations[candidate.run_id] = evaluation
     if same:
         return comparison
-    runs = {candidate.run_id: candidate.run for candidate in comparison.judged}
-    left = [one for one in comparison.left_out if one.run.run_id not in runs]
-    before = comparison.left_out[: _first_judged(comparison)]
-    found = compare_runs(
-        runs,
-        evaluations,
-        comparison.criterion,
-        options,
-        baseline=None if comparison.baseline is None else comparison.baseline.run,
-        stopped=[stop for stop in comparison.failed if stop.run.run_id and stop.run.run_id not in runs],
-        left_out=([one for one in left if one in before], [one for one in left if one not in before]),
-        passed_over=comparison.passed_over,
-        how=comparison.how,
-        record=comparison.record,
-    )
+    assert comparison.listing is not None  # it was asked for
+    found = compare_runs(comparison.listing, evaluations, comparison.criterion, options)
     return replace(found, notes=comparison.notes)
-
-
-def _first_judged(comparison: Comparison) -> int:
-    """The place of the first run that is left out though it was judged: runs stand before and after these."""
-    known = {candidate.run_id for candidate in comparison.judged}
-    found = [place for place, left in enumerate(comparison.left_out) if left.run.run_id in known]
-    return found[0] if found else len(comparison.left_out)
 
 
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
     """Statements on runs whose evaluations were not read: they cannot be recomputed."""
-    known = {candidate.run_id for candidate in comparison.judged}
-    first, read = _first_judged(comparison), _reads(comparison)
+    listing, read = comparison.listing, _reads(comparison)
+    assert listing is not None  # it was asked for
     left = [
-        {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": place < first}
-        for place, one in enumerate(comparison.left_out)
-        if one.run.run_id not in known
+        {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": before}
+        for before, some in ((True, listing.unreadable), (False, listing.incomplete))
+        for one in some
     ]
     stopped = [
         {"run": _run_data(stop.run, read), "gates": [[result.gate.text, result.value] for result in stop.gates]}
-        for stop in comparison.failed
-        if stop.run.run_id and stop.run.run_id not in known
+        for stop in listing.stopped
     ]
-    return {"stopped": stopped, "left_out": left, "passed_over": [_run_data(r, read) for r in comparison.passed_over]}
+    return {"stopped": stopped, "left_out": left, "passed_over": [_run_data(r, read) for r in listing.passed_over]}
 
 
 def _reads(comparison: Comparison) -> set[str]:
@@ -447,18 +426,17 @@ def _compared_anew(
 ) -> Comparison:
     runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
     left = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
-    comparison = compare_runs(
-        runs,
-        evaluations,
-        criterion,
-        options,
+    listing = Listing(
+        tuple(runs.values()),
+        stopped=tuple(StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"]))) for o in about["stopped"]),
+        passed_over=tuple(map(_as_run, about["passed_over"])),
+        incomplete=tuple(one for one, before in left if not before),
+        unreadable=tuple(one for one, before in left if before),
         baseline=None if about["baseline"] is None else runs[about["baseline"]],
-        stopped=[StoppedRun(_as_run(one["run"]), tuple(map(_as_result, one["gates"]))) for one in about["stopped"]],
-        left_out=([one for one, before in left if before], [one for one, before in left if not before]),
-        passed_over=list(map(_as_run, about["passed_over"])),
         how=dict(asked),
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
     )
+    comparison = compare_runs(listing, evaluations, criterion, options)
     return replace(comparison, notes=tuple(map(str, about["notes"])))
 
 
