@@ -193,11 +193,7 @@ def rank_models(
     gain = -np.vectorize(criterion.distance_from_best)(scores)
     ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
     whole = _complete(table, models, block_names)
-    errors = None
-    if kind == "seeds":
-        errors = _errors_of_seeds(whole, criterion.metrics[0])
-    elif ratio is not None:
-        errors = _errors_of_folds(whole, criterion.metrics[0], ratio)
+    errors = None if kind == "datasets" else _errors_of_pairs(whole, criterion.metrics[0], ratio)
     result = analyse(
         gain,
         models,
@@ -257,13 +253,9 @@ def _constant(
     ours = np.array([_value(run, metric) for run in there])
     unit = 1.0 if criterion.direction == "higher" else -1.0
     level = 1 - (1 - result.confidence_level) / len(result.names)
-    errors = None
-    if result.kind == "seeds" and constant.guessed:
-        errors = np.full((2, 2), _error_of_mean(there, metric))
-    elif result.kind == "seeds":
-        errors = _errors_of_seeds((there, others), metric)
-    elif ratio is not None:
-        errors = _errors_of_folds((there, others), metric, ratio)
+    errors = None if result.kind == "datasets" else _errors_of_pairs((there, others), metric, ratio)
+    if result.kind == "seeds" and constant.guessed:  # it is held against 0, which has no error
+        errors = np.full((2, 2), math.sqrt(_covariance_of_means((there,), metric, None)[0, 0]))
     found = analyse(
         unit * np.column_stack((ours, against)),
         ("model", "constant"),
@@ -367,57 +359,34 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
     )
 
 
-def _errors_of_seeds(models: Sequence[Sequence[Candidate]], metric: str) -> FloatArray:
-    """Standard errors of the pairs' mean differences over seeds on the same test rows, from the rows' sampling."""
-    size = len(models)
-    means = []
-    for runs in models:
-        values = [_influence(run, metric) for run in runs]
-        known = [value for value in values if value is not None]
-        if not known or len(known) < len(values):
-            return np.full((size, size), math.nan)
-        means.append(np.mean(known, axis=0))
-    rows = models[0][0].evaluation.rows
-    assert rows is not None  # checked above
-    return _of_pairs(covariance(np.column_stack(means), rows.weights, rows.clusters))
+def _errors_of_pairs(models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None) -> FloatArray:
+    """Standard errors of the pairs' mean differences, from the sampling of the test rows."""
+    joint = _covariance_of_means(models, metric, ratio)
+    variance = np.diag(joint)
+    return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
 
 
-def _error_of_mean(runs: Sequence[Candidate], metric: str) -> float:
-    """The standard error of a model's mean over seeds on the same test rows, from the rows' sampling."""
-    values = [value for run in runs if (value := _influence(run, metric)) is not None]
-    rows = runs[0].evaluation.rows
-    if rows is None or len(values) < len(runs):
-        return math.nan
-    return math.sqrt(float(covariance(np.mean(values, axis=0)[:, None], rows.weights, rows.clusters)[0, 0]))
+def _covariance_of_means(models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None) -> FloatArray:
+    """Covariance of the models' means from the sampling of the test rows; NaN where it is not known.
 
-
-def _errors_of_folds(models: Sequence[Sequence[Candidate]], metric: str, ratio: float) -> FloatArray:
-    """The same over folds, whose test rows are disjoint: the folds' errors are independent.
-
-    Repeated cross-validation and random splits judge rows several times. All rows are 1 + 1 / ratio test parts, so
-    the mean over J > 1 + 1 / ratio parts is no better known than one over so many disjoint ones.
+    Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are independent. Repeated
+    cross-validation and random splits judge rows several times. All rows are 1 + 1 / ratio test parts, so the mean over
+    J > 1 + 1 / ratio parts is no better known than one over so many disjoint ones.
     """
-    size, n_folds = len(models), len(models[0]) if models else 0
-    if not n_folds:
-        return np.full((size, size), math.nan)
-    total = np.zeros((size, size))
-    for fold in range(n_folds):
-        runs = [of_model[fold] for of_model in models]
-        values = [_influence(run, metric) for run in runs]
-        known = [value for value in values if value is not None]
-        paired = all(not why_unpaired(runs[0].evaluation, run.evaluation) for run in runs[1:])
-        if len(known) < size or not paired:
-            return np.full((size, size), math.nan)
+    blocks = list(zip(*models, strict=True))
+    by_block = [[value for run in runs if (value := _influence(run, metric)) is not None] for runs in blocks]
+    paired = ratio is None or not any(
+        why_unpaired(runs[0].evaluation, one.evaluation) for runs in blocks for one in runs
+    )
+    if not blocks or not paired or any(len(values) < len(models) for values in by_block):
+        return np.full((len(models), len(models)), math.nan)
+    parts = [[np.mean(values, axis=0) for values in zip(*by_block, strict=True)]] if ratio is None else by_block
+    total = np.zeros((len(models), len(models)))
+    for runs, values in zip(blocks, parts, strict=False):
         rows = runs[0].evaluation.rows
-        assert rows is not None  # checked above
-        total += covariance(np.column_stack(known), rows.weights, rows.clusters)
-    return _of_pairs(total / n_folds / min(n_folds, 1 + 1 / ratio))
-
-
-def _of_pairs(found: FloatArray) -> FloatArray:
-    """Standard errors of the differences of all pairs, from the covariance of the models."""
-    variance = np.diag(found)
-    return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * found, 0)))
+        assert rows is not None  # it has influence values
+        total += covariance(np.column_stack(values), rows.weights, rows.clusters)
+    return total if ratio is None else total / len(blocks) / min(len(blocks), 1 + 1 / ratio)
 
 
 # -- runs as a table of models by blocks ------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieB
     shown: tuple[float | str | None, ...] = ()
     for rule in rules:
         values = tuple(rule.value(run, metrics) for run, metrics in runs)
-        keys = {place: _key(rule, values[place], values) for place in left}
+        keys = {place: place_of(rule, values[place], values) for place in left}
         best = min(keys.values())
         kept = [place for place in left if keys[place] == best]
         if len(kept) < len(left):
@@ -150,7 +150,8 @@ def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieB
     return Decision(left[0], by, shown)
 
 
-def _key(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:
+def place_of(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:
+    """Sort key of a value among all: the smallest wins, and none is last."""
     if value is None:
         return True, 0
     if any(isinstance(other, str) for other in all_values):

@@ -17,6 +17,7 @@ from cmtrack.comparison.repeated._bayes import (
     student_regions,
 )
 from cmtrack.comparison.repeated._pairs import (
+    Pair,
     Pairwise,
     RepeatedDifference,
     as_ratio,
@@ -46,44 +47,30 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["folds", "seeds", "datasets"]
 
 
-@dataclass(frozen=True)
-class Gap:
-    """One model against the best.
+@dataclass(frozen=True, kw_only=True)
+class Gap(RepeatedDifference):
+    """One model less the best, so the difference is negative as a rule; interval and p-value are of this pair alone.
 
     Attributes
     ----------
     name : str
-    difference, standard_error, df, low, high, pvalue : float
-        Of the model less the best, so the difference is negative as a rule; see `RepeatedDifference`. The interval
-        and the p-value are for this pair alone.
     adjusted_pvalue : float
         By Holm over all pairs of models, which also pays for having chosen the best by the same scores.
-    worse, equivalent, better : float
-        Probability that the model is worse than the best by more than the rope, within it, or better; NaN without a
-        rope.
-    method : str
-    reason : str
-        Why there is NaN, or what the numbers do not cover; else empty.
     joint_low, joint_high : float
         Interval that holds for all pairs of models at once (Bonferroni). A model whose interval excludes zero is
         behind; one that is behind may have an interval that includes zero, as Holm's stepwise test is more powerful.
+    worse, equivalent, better : float
+        Probability that the model is worse than the best by more than the rope, within it, or better; NaN without a
+        rope.
     """
 
     name: str
-    difference: float
-    standard_error: float
-    df: float
-    low: float
-    high: float
-    pvalue: float
     adjusted_pvalue: float
-    worse: float
-    equivalent: float
-    better: float
-    method: str
-    reason: str
-    joint_low: float = math.nan
-    joint_high: float = math.nan
+    joint_low: float
+    joint_high: float
+    worse: float = math.nan
+    equivalent: float = math.nan
+    better: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -273,7 +260,7 @@ def analyse(
         order=pairwise.order,
         best=best,
         differences=tuple(
-            _gap(labels[i], pairwise, (i, best), posteriors[i], test(i, best, joint)) for i in range(k) if i != best
+            _gap(labels[i], pairwise[i, best], posteriors[i], test(i, best, joint)) for i in range(k) if i != best
         ),
         pairwise=pairwise,
         cliques=pairwise.cliques,
@@ -303,32 +290,12 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
     return errors
 
 
-def _gap(
-    name: str,
-    pairwise: Pairwise,
-    models: tuple[int, int],
-    posterior: RopeProbabilities | None,
-    joint: RepeatedDifference,
-) -> Gap:
-    pair = pairwise[models]
-    one, nan = pair.difference, math.nan
-    return Gap(
-        name,
-        one.difference,
-        one.standard_error,
-        one.df,
-        one.low,
-        one.high,
-        one.pvalue,
-        pair.adjusted_pvalue,
-        nan if posterior is None else posterior.left,
-        nan if posterior is None else posterior.inside,
-        nan if posterior is None else posterior.right,
-        one.method,
-        one.reason,
-        joint.low,
-        joint.high,
-    )
+def _gap(name: str, pair: Pair, posterior: RopeProbabilities | None, joint: RepeatedDifference) -> Gap:
+    regions = {}
+    if posterior is not None:
+        regions = {"worse": posterior.left, "equivalent": posterior.inside, "better": posterior.right}
+    own = vars(pair.difference) | {"name": name, "adjusted_pvalue": pair.adjusted_pvalue}
+    return Gap(**own, joint_low=joint.low, joint_high=joint.high, **regions)
 
 
 BLOCK = {"folds": "fold", "seeds": "seed", "datasets": "data set"}

@@ -64,7 +64,7 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
     """Write a bundle; see :meth:`Comparison.bundle`."""
     if path.suffix.lower() != ".zip":
         raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
-    if comparison.listing is None or not comparison.judged:
+    if comparison.listing is None or not comparison.judged or not comparison.how:
         raise ValueError(
             f"a bundle needs a comparison that cmtrack.compare made, with a judged run, got {comparison!r:.120}"
         )

@@ -221,7 +221,7 @@ def _entry(entry: Ranked, ranking: Ranking, names: Sequence[str]) -> dict[str, A
 
 def _ranking(ranking: Ranking) -> dict[str, Any]:
     evaluation = ranking.evaluation
-    return _settled(ranking) | {
+    return {
         "data": {
             "samples": evaluation.n_samples,
             "rows": evaluation.statistics.digest.rows,
@@ -236,7 +236,7 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         "rank_distribution": ranking.rank_distribution,
         "pairwise_pvalues": ranking.pvalues,
         "picked_from": ranking.picked_from,
-    }
+    } | _settled(ranking)
 
 
 def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         }
         for pair in ranking.result.pairwise.pairs
     ]
-    return _settled(ranking) | {
+    return {
         "kind": ranking.kind,
         "blocks": {field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)},
         "block_names": ranking.block_names,
@@ -260,4 +260,4 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         ],
         "pairwise": pairs,
         "notes": ranking.result.notes,
-    }
+    } | _settled(ranking)

@@ -14,7 +14,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
-from cmtrack.comparison.tie_breakers import Decision, TieBreaker
+from cmtrack.comparison.tie_breakers import Decision, TieBreaker, place_of
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.grouping import Label
 from cmtrack.metrics.metric import BETTER
@@ -202,8 +202,9 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
     values = decision.values
     best = values[decision.place]
     others = [place for place in range(len(near)) if place != decision.place]
+    keys = [place_of(rule, value, values) for value in values]
     same = [place for place in others if values[place] == best]
-    worse = [place for place in others if values[place] != best and not _before(rule, values[place], best)]
+    worse = [place for place in others if place not in same and keys[place] >= keys[decision.place]]
     earlier = [place for place in others if place not in same and place not in worse]
 
     def shown(place: int) -> str:
@@ -220,14 +221,3 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
         said += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
         said += f"{say(near[decision.place][0])} is chosen for its score."
     return said
-
-
-def _before(rule: TieBreaker, value: float | str | None, best: float | str | None) -> bool:
-    """True where a value is better than the chosen one's: another rule had decided against its run."""
-    if value is None or best is None:
-        return best is None
-    if isinstance(value, str) or isinstance(best, str):
-        return (str(value) > str(best)) == rule.descending
-    if rule.nearest_zero:
-        return abs(value) < abs(best)
-    return value > best if rule.descending else value < best
