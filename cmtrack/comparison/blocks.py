@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def rank_models(
     if not models:
         return None, failed, notes
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
-    kind = blocks.kind_of({block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)})
+    kind: Any = blocks.kind_of({block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)})
     gain = -np.vectorize(criterion.distance_from_best)(scores)
     ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
     whole = _complete(table, models, block_names)
@@ -285,7 +285,7 @@ def _ranked(
     column, metric = result.order[place], criterion.metrics[0]
     name = result.names[column]
     best_first = sorted(runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric]))
-    of_gap: dict[str, float] = {"difference": 0.0}
+    of_gap: dict[str, Any] = {"difference": 0.0}
     if column != result.best:
         gap, unit = result[name], 1.0 if criterion.direction == "higher" else -1.0
         low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))

@@ -291,7 +291,7 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
 
 
 def _gap(name: str, pair: Pair, posterior: RopeProbabilities | None, joint: RepeatedDifference) -> Gap:
-    regions = {}
+    regions: dict[str, Any] = {}
     if posterior is not None:
         regions = {"worse": posterior.left, "equivalent": posterior.inside, "better": posterior.right}
     own = vars(pair.difference) | {"name": name, "adjusted_pvalue": pair.adjusted_pvalue}
