@@ -72,7 +72,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         print_table(console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog)
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))
-        _say_unpaired(console, ranking)
+        # the differences that do not use that the rows are the same, and why
+        unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
+        print_left_out(console, unpaired, "Not compared row by row")
     _list_stopped(console, comparison)
     for head, last in (("Last", True), ("Not ranked", False)):
         found = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
@@ -88,13 +90,9 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
     """Print excluded runs by reason, the most frequent first."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in left_out:
-        by_reason.setdefault(reason, []).append(name)
-    if not by_reason:
-        return
-    lines = [f"{_names(of)}: {reason}" for reason, of in sorted(by_reason.items(), key=lambda item: -len(item[1]))]
-    _print_list(console, head, lines, "reasons")
+    lines = [f"{_names(names)}: {reason}" for reason, names in fmt.by_reason(left_out).items()]
+    if lines:
+        _print_list(console, head, lines, "reasons")
 
 
 def print_table(
@@ -183,8 +181,9 @@ def _columns(ranking: Ranking) -> list[Column]:
         columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
     if ranking.shows_ranks and not criterion.pareto:
         columns.append(Column("ranks", _ranks, 30))
-    if ranking.over:
+    if ranking.over and several:
         columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
+    if ranking.over:
         columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
     return [*columns, Column("status", lambda one: _status(one, ranking), 90)]
 
@@ -218,17 +217,6 @@ def _status(one: Ranked, ranking: Ranking) -> str:
     from cmtrack.report.review.phrases import standing, standing_word
 
     return standing_word(standing(one, ranking), ranking)
-
-
-def _say_unpaired(console: Console, ranking: Ranking) -> None:
-    """Print the differences that are not paired by row, and why."""
-    by_reason: dict[str, list[str]] = {}
-    for run in ranking.runs:
-        if run.unpaired:
-            by_reason.setdefault(run.unpaired, []).append(run.name)
-    lines = [f"{_names(of)}: {reason}" for reason, of in by_reason.items()]
-    if lines:
-        _print_list(console, "Not compared row by row", lines, "reasons")
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------------------

@@ -72,6 +72,14 @@ def named(label: object, most: int = SHORT) -> str:
     return quoted(short(label, most))
 
 
+def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Names by their reason, of (name, reason); the most frequent reason first."""
+    names: dict[str, list[str]] = {}
+    for name, reason in pairs:
+        names.setdefault(reason, []).append(name)
+    return dict(sorted(names.items(), key=lambda item: -len(item[1])))
+
+
 def listed(names: Sequence[str], most: int = 3) -> str:
     """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
     if len(names) > most + 1:

@@ -168,7 +168,7 @@ def analyse(
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
-    """Analyse several models over repeated runs: the leader, and the others that may be as good.
+    """Analyse models over repeated runs: the leader, and the others that may be as good.
 
     Parameters
     ----------
@@ -207,9 +207,9 @@ def analyse(
         raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
     if test_errors is not None and kind == "datasets":
         raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
-    level, matrix = check_level(confidence_level), as_scores(scores)
+    level, matrix = check_level(confidence_level), as_scores(scores, 1)
     k = matrix.shape[1]
-    labels, (kept, left_out) = as_names(names, k), complete(matrix)
+    labels, (kept, left_out) = as_names(names, k), complete(matrix, 1)
     ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)
     errors = _errors(test_errors, k)
     if not len(kept):
@@ -229,7 +229,7 @@ def analyse(
         "datasets": lambda i, j, at: wilcoxon_signed_rank(kept[:, i] - kept[:, j], at, scale=scale),
     }
     test = tests[kind]
-    ranked = kind == "datasets"
+    ranked = kind == "datasets" and k > 1
     if ranked:
         pairwise = wilcoxon_holm(matrix, level)
     else:
@@ -312,6 +312,8 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
         )
     if n < 2:
         found.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
+    if k < 2:
+        return tuple(found)
     if pairwise.note and n > 1:
         found.append(f"{pairwise.note}.")
     if k > 2:

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 _SAME = 40  # bits: values that agree in so many of the largest one's are equal, whatever their last digits say
 
 
-def as_scores(scores: Any) -> FloatArray:
+def as_scores(scores: Any, least: int = 2) -> FloatArray:
     """Check a matrix of scores.
 
     Parameters
     ----------
     scores : array-like of shape (N, k)
         Rows are blocks (seeds, folds or data sets), columns models; larger is better; NaN where there is no value.
+    least : int, default 2
+        Number of models that there must be.
 
     Returns
     -------
@@ -33,11 +35,11 @@ def as_scores(scores: Any) -> FloatArray:
     Raises
     ------
     ValueError
-        If it is not a matrix, has fewer than two models or no block, or a score is infinite.
+        If it is not a matrix, has fewer models or no block, or a score is infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 2:
-        raise ValueError(f"scores must have shape (blocks >= 1, models >= 2), got {matrix.shape}")
+    if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < least:
+        raise ValueError(f"scores must have shape (blocks >= 1, models >= {least}), got {matrix.shape}")
     if np.isinf(matrix).any():
         block, model = (int(v) for v in np.argwhere(np.isinf(matrix))[0])
         raise ValueError(f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}")
@@ -77,9 +79,9 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
     return kept, len(values) - len(kept)
 
 
-def complete(scores: Any) -> tuple[FloatArray, int]:
+def complete(scores: Any, least: int = 2) -> tuple[FloatArray, int]:
     """The blocks in which every model has a value, and the number of the others."""
-    matrix = as_scores(scores)
+    matrix = as_scores(scores, least)
     kept = matrix[~np.isnan(matrix).any(axis=1)]
     return kept, len(matrix) - len(kept)
 
@@ -189,10 +191,10 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
     Raises
     ------
     ValueError
-        If the scores are no finite matrix of at least two models, or the names do not fit.
+        If the scores are no finite matrix, or the names do not fit.
     """
-    matrix = as_scores(scores)
-    kept, left_out = complete(matrix)
+    matrix = as_scores(scores, 1)
+    kept, left_out = complete(matrix, 1)
     rows = []
     for name, column in zip(as_names(names, matrix.shape[1]), matrix.T, strict=True):
         values = column[column == column]

@@ -14,6 +14,7 @@ from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
@@ -183,7 +184,8 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         return _front(ranking, say)
     title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
     if len(ranking.standings) == 1:
-        alone = f"Its {title} is {_value(first)}. There is no {ranking.noun} to compare it with."
+        over = f" over {ranking.over}" if ranking.over else ""
+        alone = f"Its {title}{over} is {_value(first)}. There is no {ranking.noun} to compare it with."
         return [alone] if criterion.single else []
     value, over = _value(first), f"Over {ranking.over}, " if ranking.over else ""
     if ranking.over:
@@ -406,17 +408,23 @@ def stopped(comparison: Comparison, say: Say) -> list[str]:
             said.append(f"{say(found[0][0])} fails the gate {found[0][1]}.")
         elif found:
             texts = [f"{say(name)} ({_what(result)})" for name, result in found]
-            said.append(f"{len(found)} runs fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
+            said.append(f"{len(found)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
     return said
 
 
 def left_out(comparison: Comparison, say: Say) -> list[str]:
     """Runs that could not be ranked, by reason."""
-    return [
-        f"{head}: {fmt.listed([say(name) for name in names], 4)} ({reason})."
-        for head, last in (("Last", True), ("Not ranked", False))
-        for reason, names in by_reason(comparison, last).items()
-    ]
+    said = []
+    for head, last in (("Last", True), ("Not ranked", False)):
+        reasons = fmt.by_reason((say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last)
+        said += [f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()]
+    return said
+
+
+def _reason(left: LeftOut) -> str:
+    """Why a run is left out; what names the run itself is no reason of its own."""
+    run_id = left.run.run_id
+    return (left.reason.replace(f"run {run_id}", "the run") if run_id else left.reason).rstrip(".")
 
 
 def passed_over(comparison: Comparison, say: Say) -> list[str]:
@@ -427,24 +435,9 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     return [f"Not read, because their logged values are worse (limit): {names}."]
 
 
-def by_reason(comparison: Comparison, last: bool) -> dict[str, list[str]]:
-    """Names of the runs that are left out, or of those that are last, by reason; the most frequent one first."""
-    found: dict[str, list[str]] = {}
-    for left in comparison.left_out:
-        if left.last != last:
-            continue
-        # what names the run itself is no reason of its own
-        reason = left.reason.replace(f"run {left.run.run_id}", "the run") if left.run.run_id else left.reason
-        found.setdefault(reason.rstrip("."), []).append(left.run.name)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
-
-
 def unpaired(ranking: Ranking, say: Say) -> list[str]:
     """The runs whose differences do not use that the rows are the same, and why that matters."""
-    reasons: dict[str, list[str]] = {}
-    for run in ranking.runs:
-        if run.unpaired:
-            reasons.setdefault(run.unpaired, []).append(say(run.name))
+    reasons = fmt.by_reason((say(run.name), run.unpaired) for run in ranking.runs if run.unpaired)
     if not reasons:
         return []
     if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
@@ -480,10 +473,8 @@ def break_evens(comparison: Comparison) -> list[str]:
 
 def positives(comparison: Comparison, say: Say) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
-    found: dict[str, list[str]] = {}
-    for run in comparison.runs:
-        if isinstance(run.evaluation, Evaluation) and run.evaluation.positive is not None:
-            found.setdefault(quoted(run.evaluation.positive), []).append(say(run.name))
+    of_runs = [(say(run.name), run.evaluation.positive) for run in comparison.runs]
+    found = fmt.by_reason((name, quoted(positive)) for name, positive in of_runs if positive is not None)
     if len(found) < 2:
         return []
     groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in found.items())

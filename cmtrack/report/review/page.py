@@ -16,7 +16,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
+from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.plots.review.ranking import PICKED
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
@@ -34,6 +34,7 @@ from cmtrack.report.review.phrases import (
     direction,
     explained,
     say_of,
+    short_names,
     standing,
     standing_word,
 )
@@ -58,6 +59,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
     said = decision(comparison, beside_tables=True)
     return {
         "title": title or default_title(comparison),
+        "noun": comparison.noun,
         "run_numbers": run_numbers(comparison),
         "facts": facts(comparison),
         "headline": said[0],
@@ -92,9 +94,7 @@ def default_title(comparison: Comparison) -> str:
 
 def run_numbers(comparison: Comparison) -> dict[str, int]:
     """A number for each run or model by its name, the ranked ones first: what belongs to it on the page has it."""
-    names = [entry.name for entry in comparison.standings]
-    names += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
-    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return {name: number for number, name in enumerate(short_names(comparison))}
 
 
 def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
@@ -135,16 +135,9 @@ def facts(comparison: Comparison) -> list[str]:
 
 def warnings(comparison: Comparison) -> list[dict[str, Any]]:
     """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
-    found: dict[str, list[str]] = {}
-    say = say_of(comparison)
-    judged = [(run.name, run.evaluation) for run in comparison.runs]
-    for name, evaluation in judged:
-        for warning in evaluation.warnings:
-            found.setdefault(warning, []).append(say(name))
-    return [
-        {"text": text, "runs": _who(names, len(judged))}
-        for text, names in sorted(found.items(), key=lambda item: -len(item[1]))
-    ]
+    say, runs = say_of(comparison), comparison.runs
+    pairs = ((say(run.name), warning) for run in runs for warning in run.evaluation.warnings)
+    return [{"text": text, "runs": _who(names, len(runs))} for text, names in fmt.by_reason(pairs).items()]
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
@@ -177,9 +170,9 @@ def _methods(comparison: Comparison) -> list[str]:
     if comparison.repeated is not None:
         return [
             *(note for note in comparison.repeated.result.notes if note not in comparison.notes),
-            f"A model is {RULED_OUT} where the p-value of its difference from the leader, adjusted for all pairs of "
-            f"models (Holm), is at most {1 - comparison.confidence_level:.3g}; all others {MAY_BE_BEST}. Intervals of "
-            f"the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may include 0.",
+            f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the leader (Holm). "
+            f"Intervals of the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may "
+            "include 0.",
             "Sources: Nadeau and Bengio (2003) for folds; Demšar (2006) and Benavoli, Corani and Mangili (2016) for "
             "data sets; Benavoli, Corani, Demšar and Zaffalon (2017) for the region of practical equivalence; Holm "
             "(1979).",
@@ -254,24 +247,21 @@ def _table_name(comparison: Comparison, place: int) -> str:
 
 
 def _reading(comparison: Comparison) -> str:
-    at, alpha = fmt.level(comparison.confidence_level), 1 - comparison.confidence_level
-    if comparison.repeated is not None:
-        rope = comparison.repeated.result.rope
-        said = (
-            f"Brackets are simultaneous {at} intervals. A model is {RULED_OUT} where p, adjusted for all pairs of "
-            f"models, is at most {alpha:.3g}; all others {MAY_BE_BEST}."
-        )
-        if rope is None:
-            return said
-        posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
-        return f"{said} {posterior}; it decides nothing."
+    at, several = fmt.level(comparison.confidence_level), len(comparison.standings) > 1
     if comparison.criterion.pareto:
         return (
             f"Brackets are {at} intervals; # is the number of the front. A run is dominated where p, of not being so, "
-            f"is at most {alpha:.3g}."
+            f"is at most {1 - comparison.confidence_level:.3g}."
         )
-    said = f"Brackets are {at} intervals.{_picked(comparison)}"
-    return f"{said} {explained(comparison.confidence_level)}" if len(comparison.runs) > 1 else said
+    said = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{_picked(comparison)}"
+    if not several:
+        return said
+    said += f" {explained(comparison.confidence_level, comparison.noun)}"
+    rope = None if comparison.repeated is None else comparison.repeated.result.rope
+    if rope is None:
+        return said
+    posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
+    return f"{said} {posterior}; it decides nothing."
 
 
 def _picked(comparison: Comparison) -> str:
@@ -351,7 +341,7 @@ def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
         columns.append(("Ranks", lambda one: cell(_between(one.rank_low, one.rank_high), one.expected_rank)))
     if several:
         columns.append(("p", lambda one: _p(one, ranking)))
-    if ranking.over:
+    if several and ranking.over:
         columns.append(("P(equivalent)", lambda one: cell(fmt.chance(one.equivalent), one.equivalent)))
     if any(one.gates for one in ranking.standings):
         columns.append(("Gates", _passed))

@@ -89,8 +89,11 @@ def standing_word(status: str, ranking: Ranking) -> str:
     return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
 
-def explained(level: float) -> str:
-    """The meaning of "may be the best" and "ruled out"."""
+def explained(level: float, noun: str = "run") -> str:
+    """The meaning of "may be the best" and "ruled out", of runs or of models."""
+    if noun == "model":
+        test = f"p, adjusted for all pairs of models, is at most {1 - level:.3g}"
+        return f"A model is {RULED_OUT} where {test}; all others {MAY_BE_BEST}."
     return (
         f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
         f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "

@@ -121,7 +121,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         *(_line("Data", text) for text in _data(comparison)),
         _line(
             "Question",
-            f"Which run is best by {title}? {better}.",
+            f"Which {comparison.noun} is best by {title}? {better}.",
         ),
         _line("Positive group", "" if positive is None else quoted(positive)),
         _line("Grouping", "" if grouping is None else fmt.short(grouping.describe(), 300)),

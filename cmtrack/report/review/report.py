@@ -90,7 +90,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     if page["further"]:
         lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
     if page["gates"]:
-        heads = ["Run", *page["gates"]["heads"]]
+        heads = [page["noun"].capitalize(), *page["gates"]["heads"]]
         body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
         lines += ["", "### Gates", "", *_table(heads, body)]
     if page["confusions"]:

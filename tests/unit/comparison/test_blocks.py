@@ -409,3 +409,15 @@ def test_a_constant_correlation_over_seeds_is_guessing_with_the_error_of_the_row
     rows = np.mean([run.evaluation.influence("multiclass/matthews_corrcoef") for run in ranking.leader.runs], axis=0)
     assert constant.standard_error >= np.sqrt(rows @ rows) / 100
     assert constant.shown_better
+
+
+def test_a_model_that_gates_leave_alone_is_chosen():
+    gate = Gate.parse("multiclass/accuracy >= 0.815")
+    for kind in ("folds", "datasets"):
+        ranking, failed, notes = rank_models(
+            table(HITS, [gate]), ACCURACY, Blocks("params.fold", kind=kind), gates=[gate]
+        )
+        assert sorted(model.name for model in failed) == ["bad", "linear"]
+        assert ranking.chosen is ranking.leader is ranking.models[0]
+        assert ranking.leader.mean == pytest.approx(ranking.scores.mean())
+        assert notes == ()
