@@ -91,6 +91,14 @@ class Ranked(Candidate):
         Why the differences of a run do not use the rows; empty where they do.
     reason : str
         Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> [(one.name, one.value, one.tied, len(one.runs)) for one in compare(runs, rank_by="multiclass/accuracy").standings]
+    [('forest', 0.9, True, 1), ('linear', 0.7, False, 1)]
     """
 
     rank: int = 0
