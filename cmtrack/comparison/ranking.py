@@ -97,7 +97,8 @@ class Ranked(Candidate):
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
     >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-    >>> [(one.name, one.value, one.tied, len(one.runs)) for one in compare(runs, rank_by="multiclass/accuracy").standings]
+    >>> ranking = compare(runs, rank_by="multiclass/accuracy").ranking
+    >>> [(one.name, one.value, one.tied, len(one.runs)) for one in ranking.standings]
     [('forest', 0.9, True, 1), ('linear', 0.7, False, 1)]
     """
 
