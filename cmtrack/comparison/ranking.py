@@ -34,7 +34,7 @@ NAN = math.nan
 
 @dataclass(frozen=True, eq=False)
 class Ranked(Candidate):
-    """What is ranked, a run or a model over repetitions, and its standing.
+    """A run, or a model over repetitions, and its standing.
 
     Attributes
     ----------

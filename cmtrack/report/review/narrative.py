@@ -422,7 +422,7 @@ def left_out(comparison: Comparison, say: Say) -> list[str]:
 
 
 def _reason(left: LeftOut) -> str:
-    """Why a run is left out; what names the run itself is no reason of its own."""
+    """The reason for which a run is left out, without its own id: that is no reason of its own."""
     run_id = left.run.run_id
     return (left.reason.replace(f"run {run_id}", "the run") if run_id else left.reason).rstrip(".")
 
