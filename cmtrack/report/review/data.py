@@ -200,7 +200,7 @@ def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
 
 
 def _settled(ranking: Ranking) -> dict[str, Any]:
-    """What rankings of both kinds have."""
+    """Decision, margin and constants, which rankings of both kinds have."""
     by = ranking.decision.by
     return {
         "decision": {
@@ -214,7 +214,7 @@ def _settled(ranking: Ranking) -> dict[str, Any]:
 
 
 def _entry(entry: Ranked, ranking: Ranking, names: Sequence[str]) -> dict[str, Any]:
-    """What entries of both kinds have, with the numbers of these names."""
+    """A run or a model as data, with the numbers of these names."""
     numbers = {name: getattr(entry, name) for name in names}
     return {"name": entry.name, "status": standing(entry, ranking), **numbers, "gates": _gates(entry.gates)}
 
