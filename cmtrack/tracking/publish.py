@@ -226,7 +226,7 @@ def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Pa
 
     best, tied, now = comparison.best, len(_tied(comparison)), int(time.time() * 1000)
     numbers: dict[str, float] = {"runs": len(comparison), "stopped": len(comparison.failed), "tied": tied}
-    value = math.nan if best is None else best.mean if isinstance(best, RankedModel) else best.value
+    value = math.nan if best is None else best.value
     if math.isfinite(value):
         numbers["best"] = value
     asked = {key: getattr(value, "describe", lambda value=value: value)() for key, value in given(comparison).items()}
