@@ -280,7 +280,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
     asked = (*ALL, "--block", "params.fold", "--model", "params.model", "--rank-by", "multiclass/accuracy")
     for width in (70, 120):
         text = ok(run("compare", *asked, uri=folds.uri, width=width)).stdout
-        assert "2 models by multiclass/accuracy, over 4 folds" in text
+        assert "2 models over 4 folds, by multiclass/accuracy" in text
         assert "chosen" in row(text, "forest")
         assert "±" in row(text, "stump")
         assert max(map(len, text.splitlines())) <= width
