@@ -292,8 +292,8 @@ class _Said:
 
     def described(self, note: str | None, standing: str) -> str:
         """Insert decision, rank and link into a description; the rest stays unchanged."""
-        rank = f"**Rank {standing}** by {markdown_text(self.comparison.criterion)}"
-        rank = f"**{capital(standing)}**" if standing == STOPPED else rank
+        rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
+        rank = capital(standing) if standing == STOPPED else rank
         said = markdown_text(decision(self.comparison)[0])
         block = f"{rank} in the [review of {_today()}]({self.link}). {said}"
         return with_block(note or "", block, _LABEL, first=True)

@@ -638,21 +638,21 @@ def test_runs_and_models_say_what_a_review_decided(store):
     assert store.get_experiment(home).name == "e: reviews"
     link = f"(#/experiments/{home}/runs/{logged.run_id}/artifacts/cmtrack_review.html)"
     for name, words in {
-        "a": "**Rank 2** by multiclass/accuracy in the [review of ",
-        "c": "**Stopped by a gate** in the [review of ",
+        "a": "Rank 2 by multiclass/accuracy in the [review of ",
+        "c": "Stopped by a gate in the [review of ",
     }.items():
         note = tags(store, ids[name])["mlflow.note.content"]
         assert words in note
         assert note.count(link) == 1
         assert first.run_id not in note
         assert note.index(words) < note.index("**Evaluation**")
-    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\n**Rank 2** by ")
+    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\nRank 2 by ")
     version = store.get_model_version("m", number)
-    assert version.description.startswith("my words\n\n**Rank 1** by multiclass/accuracy")
+    assert version.description.startswith("my words\n\nRank 1 by multiclass/accuracy")
     assert version.description.count("Take “b”") == 1
     assert version.description.count(link) == 1
     assert (version.tags["cmtrack.rank"], version.tags["cmtrack.review"]) == ("1", logged.run_id)
-    assert store.get_model_version("m", "2").description.startswith("**Rank 2** by multiclass/accuracy")
+    assert store.get_model_version("m", "2").description.startswith("Rank 2 by multiclass/accuracy")
     assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
     assert len(mlflow.search_runs([home])) == 2
 
