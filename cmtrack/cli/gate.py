@@ -202,7 +202,7 @@ def _print(console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, r
     console.print(table)
     for text in _remarks(verdict, run):
         console.print(plain(text))
-    print_warnings(console, run.evaluation)
+    print_warnings(console, run.evaluation.warnings)
     if rule is not None:
         console.print(plain(rule.sentence))
     if review is not None:

@@ -301,10 +301,8 @@ def _print_table(
     from cmtrack.report import formatting as fmt
 
     of = f", {len(rows)} of {len(view.table)}" if len(rows) < len(view.table) else ""
-    table = new_table(f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}")
-    table.add_column("segment", overflow="fold")
-    for head in ("samples", *heads):
-        table.add_column(plain(head), justify="right")
+    title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}"
+    table = new_table(title, "segment", "samples", *heads)
     for text, samples, *cells in rows:
         table.add_row(plain(fmt.short(text, 40)), fmt.count(samples), *cells)
     console.print(table)
@@ -316,10 +314,7 @@ def _print_worst(console: Console, searched: Any) -> None:
 
     found = searched.found(1 - searched.confidence_level)
     head = f"{len(found)} of {searched.searched:,} searched segments are worse by more than chance explains"
-    table = new_table(f"{head} (family-wise)")
-    table.add_column("segment", overflow="fold")
-    for name in ("rows", "value", "adjusted p"):
-        table.add_column(name, justify="right")
+    table = new_table(f"{head} (family-wise)", "segment", "rows", "value", "adjusted p")
     for one in searched.segments[:_SHOWN]:
         table.add_row(plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))
     console.print(table)

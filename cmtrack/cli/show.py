@@ -203,47 +203,37 @@ def _of_dependent(evaluation: BaseEvaluation) -> bool:
 
 
 def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
-    from rich.text import Text
-
-    from cmtrack.cli.summary import new_table
+    from cmtrack.cli.summary import new_table, print_warnings
     from cmtrack.report import formatting as fmt
     from cmtrack.report import narrative
 
     console = terminal()
     for sentence in narrative.costs(priced):
         console.print(plain(sentence))
-    table = new_table("Costs by actual class")
-    table.add_column("class", overflow="fold")
-    for head in ("samples", "mean cost", "standard error", "part of the cost of a decision"):
-        table.add_column(head, justify="right")
+    heads = ("class", "samples", "mean cost", "standard error", "part of the cost of a decision")
+    table = new_table("Costs by actual class", *heads)
     for row in sorted(by_class, key=lambda row: -row["part"]):
         numbers = (fmt.number(row[name]) for name in ("cost", "standard_error", "part"))
         table.add_row(plain(fmt.short(row["label"])), fmt.count(row["support"]), *numbers)
     console.print(table)
-    for note in priced.notes:
-        console.print(Text.assemble(("Warning: ", "yellow"), note))
+    print_warnings(console, priced.notes)
 
 
 def _print_threshold(found: Threshold) -> None:
-    from rich.text import Text
-
-    from cmtrack.cli.summary import new_table
+    from cmtrack.cli.summary import new_table, print_warnings
     from cmtrack.report import formatting as fmt
 
     console = terminal()
     console.print(plain(found.sentence()))
     if not math.isnan(sum(found.held_out)):
-        table = new_table("Outcomes" if found.separate else "Outcomes, cross-fitted")
-        table.add_column("outcome", overflow="fold")
-        table.add_column("samples", justify="right")
+        table = new_table("Outcomes" if found.separate else "Outcomes, cross-fitted", "outcome", "samples")
         names = (fmt.named(found.negative), fmt.named(found.positive))
         for part, actual, called, more in _OUTCOMES:
             n = getattr(found.held_out, part)
             if n > 0 or not more:
                 table.add_row(plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1)))
         console.print(table)
-    for warning in found.warnings:
-        console.print(Text.assemble(("Warning: ", "yellow"), warning))
+    print_warnings(console, found.warnings)
 
 
 _OUTCOMES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import archive
@@ -94,36 +95,37 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
             console.print(_segments(segments))
         if any(step.mismatches.any() for step in evaluation.reduced):
             console.print(Padding(Text(narrative.MISMATCHES, style="dim"), (0, 2, 1, 2)))
-    print_warnings(console, evaluation)
+    print_warnings(console, evaluation.warnings)
 
 
-def print_warnings(console: Console, evaluation: BaseEvaluation) -> None:
-    """Print the warnings of an evaluation."""
+def print_warnings(console: Console, warnings: Iterable[str]) -> None:
+    """Print warnings, a line each."""
     from rich.text import Text
 
-    for warning in evaluation.warnings:
+    for warning in warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 
 
-def new_table(title: str) -> Table:
-    """A table in the one style of all commands."""
+def new_table(title: str, *heads: str, right: int | None = None) -> Table:
+    """A table in the one style of all commands; the first ``right`` columns after the first, or all, align right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     look = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
-    return Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
+    table = Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
+    for k, head in enumerate(heads):
+        numbers = 0 < k <= (len(heads) if right is None else right)
+        table.add_column(plain(head), justify="right" if numbers else "left", overflow="ellipsis" if k else "fold")
+    return table
 
 
 def _headline(evaluation: BaseEvaluation) -> Table:
     """The headline metrics with their intervals."""
     level = f"{fmt.level(evaluation.confidence_level)} interval"
     named = "" if evaluation.positive is None else f" (positive: {fmt.short(evaluation.positive, 30)})"
-    table = new_table(f"Headline metrics{named}")
-    table.add_column("metric", overflow="fold")
-    table.add_column("value", justify="right")
-    table.add_column(level)
-    table.add_column("better", style="dim")
+    table = new_table(f"Headline metrics{named}", "metric", "value", level, "better", right=1)
+    table.columns[-1].style = "dim"
     for name in evaluation.headline:
         entry, value, ends = evaluation.catalog.lookup(name), evaluation.metrics[name], evaluation.intervals.get(name)
         shown = fmt.metric_value(entry, value, ends)
@@ -142,11 +144,7 @@ def _classes(evaluation: Evaluation) -> Table:
             title += f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
         enough.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
         labels = enough[:MAX_WORST]
-    table = new_table(title)
-    table.add_column("class", overflow="fold")
-    table.add_column("samples", justify="right")
-    for name in ("precision", "recall", "F1"):
-        table.add_column(name, justify="left")
+    table = new_table(title, "class", "samples", "precision", "recall", "F1", right=1)
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         scores = (_cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
@@ -159,11 +157,8 @@ def _segments(segments: SegmentTable) -> Table:
     frame = segments.to_frame().head(len(segments))
     metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
     some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
-    table = new_table(f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}")
-    table.add_column("segment", overflow="fold")
-    table.add_column("rows", justify="right")
-    table.add_column(plain(metric))
-    table.add_column("less all others")
+    title = f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}"
+    table = new_table(title, "segment", "rows", metric, "less all others", right=1)
     for row in shown.to_dict("records"):
         cells = []
         for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):
@@ -210,11 +205,7 @@ def _families(evaluation: BaseEvaluation) -> Table:
     title = "Families"
     if len(order) > MAX_ROWS:
         order, title = order[:MAX_ROWS], f"The {MAX_ROWS} families with the most labels, of {len(order)}"
-    table = new_table(title)
-    table.add_column("family", overflow="fold")
-    table.add_column("labels", justify="right")
-    for name in ("F1", "confused", "out of family"):
-        table.add_column(name, justify="left")
+    table = new_table(title, "family", "labels", "F1", "confused", "out of family", right=1)
     for family in order:
         names = (f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share"))
         shown = (_cell(m[name], ends.get(name)) for name in names)

@@ -1,4 +1,4 @@
-"""Warnings about parts of an evaluation that could not be made or sent; they never end a training."""
+"""Warnings and one-line errors about parts of an evaluation that could not be made or sent; a training goes on."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def tell(message: str, stacklevel: int = 4) -> None:
         warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)
     except Warning:
         print(text, file=sys.stderr)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without credentials or control characters of a server."""
+    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))

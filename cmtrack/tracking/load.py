@@ -13,8 +13,9 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_key, digests, file_name
-from cmtrack.tracking.runs import TrackedRun, find, first_line
+from cmtrack.tracking.runs import TrackedRun, find
 from cmtrack.tracking.send import probe
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from cmtrack import schemas, untrusted
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names, spool
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.runs import first_line
 from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST
 
 MAX_MANIFEST = 16 << 20

@@ -21,10 +21,11 @@ from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.report.review.reproduce import given
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
-from cmtrack.tracking.runs import client_for, experiment_ids, first_line, from_entity, version_for, versions_of
+from cmtrack.tracking.runs import client_for, experiment_ids, from_entity, version_for, versions_of
 from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:

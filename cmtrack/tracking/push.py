@@ -12,12 +12,13 @@ from cmtrack import untrusted
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import mlflow_inside, settings, spool
 from cmtrack.tracking import package as packages
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.artifacts import origin
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, destination, read
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
-from cmtrack.tracking.runs import ABSENT, client_for, first_line
+from cmtrack.tracking.runs import ABSENT, client_for
 from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:

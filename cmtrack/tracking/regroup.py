@@ -23,7 +23,7 @@ from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
 from cmtrack.tracking.package import build_into
 from cmtrack.tracking.parallel import each
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find_all
+from cmtrack.tracking.runs import TrackedRun, with_clients
 from cmtrack.tracking.send import send
 
 if TYPE_CHECKING:
@@ -160,21 +160,9 @@ def regroup_runs(
     names.check_prefix(source_prefix)
     prefix = default_prefix(grouping) if prefix is None else names.check_prefix(prefix)
     _check_apart(prefix, source_prefix)
-    clients: dict[str, MlflowClient] = {}
-
-    def clients_of(run: Any) -> list[MlflowClient]:
-        uri = run.tracking_uri if isinstance(run, TrackedRun) else ""
-        if uri not in clients:
-            clients[uri] = client_for(uri or None)
-        return [clients[uri]]
-
-    references = as_references(runs)
-    found: dict[str, tuple[TrackedRun, MlflowClient]] = {}
-    for reference, run in zip(references, find_all(references, clients_of), strict=True):
-        found.setdefault(run.run_id, (run, clients_of(reference)[0]))
-    few = len(found) <= FIGURES_UP_TO
+    chosen = list({run.run_id: (run, client) for run, client in with_clients(runs)}.values())
+    few = len(chosen) <= FIGURES_UP_TO
     job = _Job(grouping, positive, prefix, source_prefix, few if figures == "auto" else bool(figures), dry_run)
-    chosen = list(found.values())
     tell = progress or (lambda *_: None)
 
     def regroup(found: tuple[TrackedRun, MlflowClient]) -> RegroupedRun:

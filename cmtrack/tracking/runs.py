@@ -13,6 +13,7 @@ from cmtrack import untrusted
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import artifacts, mlflow_inside
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import probe
@@ -320,6 +321,21 @@ def find_all(
     return [job.result() for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))]
 
 
+def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
+    """The runs of :func:`as_references`, each with a client of its store; errors as in :func:`find`."""
+    clients: dict[str, MlflowClient] = {}
+
+    def clients_of(reference: Any) -> list[MlflowClient]:
+        uri = reference.tracking_uri if isinstance(reference, TrackedRun) else ""
+        if uri not in clients:
+            clients[uri] = client_for(uri or None)
+        return [clients[uri]]
+
+    references = as_references(runs)
+    found = find_all(references, clients_of)
+    return [(run, *clients_of(reference)) for run, reference in zip(found, references, strict=True)]
+
+
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
     """A distinct name for each run id; equal names get the beginning of the id."""
     shared = Counter(runs.values())
@@ -334,11 +350,6 @@ def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
         taken.add(label)
         out[run_id] = label
     return out
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without credentials or control characters of a server."""
-    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
 
 
 def shown_uri(client: MlflowClient) -> str:

@@ -20,7 +20,7 @@ from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find_all
+from cmtrack.tracking.runs import TrackedRun, with_clients
 from cmtrack.tracking.send import TABLES, with_tables
 
 if TYPE_CHECKING:
@@ -103,18 +103,9 @@ def segment_runs(
     for name in (*(name for division in divisions for name in division), y_true):
         if name is not None and name not in columns:
             raise ValueError(f"table must have the column {name!r:.80}, got {list(columns)[:20]}")
-    clients: dict[str, MlflowClient] = {}
-
-    def clients_of(run: Any) -> list[MlflowClient]:
-        uri = run.tracking_uri if isinstance(run, TrackedRun) else ""
-        if uri not in clients:
-            clients[uri] = client_for(uri or None)
-        return [clients[uri]]
-
-    references = as_references(runs)
     done = []
-    for reference, run in zip(references, find_all(references, clients_of), strict=True):
-        client, own = clients_of(reference)[0], run.logged_prefix(prefix)
+    for run, client in with_clients(runs):
+        own = run.logged_prefix(prefix)
         try:
             evaluation = of_classes(with_predictions(evaluation_of(run, client, own), run, client, own))
             places = _places(evaluation, columns, table, row_ids, y_true)

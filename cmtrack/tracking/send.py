@@ -14,6 +14,7 @@ from cmtrack import untrusted
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.tracking import artifacts, mlflow_inside, names, spool
 from cmtrack.tracking import dataset as datasets
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.description import NOTE, with_block, with_links
 from cmtrack.tracking.package import Package
 
@@ -158,8 +159,7 @@ def _replaced(
     try:
         remove_old_files(client, run, package, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
-        reason = untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
-        return said, (f"files of the replaced evaluation could not be removed: {reason}",)
+        return said, (f"files of the replaced evaluation could not be removed: {first_line(error)}",)
     return said, ()
 
 
@@ -185,7 +185,7 @@ def _cause(error: BaseException) -> str:
     """The innermost reason of a failed connection, in one line."""
     while error.__cause__ is not None or error.__context__ is not None:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
+    return first_line(error)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

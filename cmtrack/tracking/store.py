@@ -30,17 +30,28 @@ def tracking_store(uri: str | None) -> Iterator[str]:
     if uri is None:
         yield mlflow.get_tracking_uri()
         return
-    in_environment = os.environ.get(_ENV)
     before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    mlflow.set_tracking_uri(uri)
+    with _environment(_ENV) as in_environment:
+        mlflow.set_tracking_uri(uri)
+        try:
+            yield uri
+        finally:
+            mlflow.set_tracking_uri(None if before == in_environment else before)  # type: ignore[arg-type, unused-ignore]
+
+
+@contextmanager
+def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
+    """Restore an environment variable after the block; inside it has the value, if given. Yields the former one."""
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
     try:
-        yield uri
+        yield before
     finally:
-        mlflow.set_tracking_uri(None if before == in_environment else before)  # type: ignore[arg-type, unused-ignore]
-        if in_environment is None:
-            os.environ.pop(_ENV, None)
+        if before is None:
+            os.environ.pop(name, None)
         else:
-            os.environ[_ENV] = in_environment
+            os.environ[name] = before
 
 
 @contextmanager
@@ -52,15 +63,10 @@ def quiet() -> Iterator[None]:
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
-    bars = os.environ.get(_BARS)
-    os.environ[_BARS] = "false"
     try:
-        yield
+        with _environment(_BARS, "false"):
+            yield
     finally:
-        if bars is None:
-            os.environ.pop(_BARS, None)
-        else:
-            os.environ[_BARS] = bars
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
 
@@ -78,13 +84,6 @@ def create_run(client: MlflowClient, experiment_id: str, name: str, tags: dict[s
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
     """End a run, without the link that MLflow prints if it would show a password."""
-    before = os.environ.get(_NO_LINKS)
-    if untrusted.without_credentials(client.tracking_uri) != client.tracking_uri:
-        os.environ[_NO_LINKS] = "true"
-    try:
+    secret = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
+    with _environment(_NO_LINKS, "true" if secret else None):
         client.set_terminated(run_id, status)
-    finally:
-        if before is None:
-            os.environ.pop(_NO_LINKS, None)
-        else:
-            os.environ[_NO_LINKS] = before

@@ -25,8 +25,9 @@ from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.report import formatting as fmt
 from cmtrack.tracking import mlflow_inside
+from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import IMAGE_KEY, tag
-from cmtrack.tracking.runs import TrackedRun, client_for, first_line, shown_uri
+from cmtrack.tracking.runs import TrackedRun, client_for, shown_uri
 from cmtrack.tracking.send import PROBE_SECONDS
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
 from cmtrack.report.views import report_html
-from cmtrack.tracking._warn import EvaluationWarning, tell
-from cmtrack.tracking.runs import first_line
+from cmtrack.tracking._warn import EvaluationWarning, first_line, tell
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 from support.problems import random_labels, random_probabilities
 
