@@ -148,6 +148,23 @@ def test_a_sentence_that_is_not_true_is_found(old: str, new: str, monkeypatch: p
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Finds 80.0 % [", "Finds 88.9 % ["),
+        ("of “ant”; ", "of “bee”; "),
+        ("88.9 % [74.7, 95.6] of what", "80.0 % [74.7, 95.6] of what"),
+    ],
+)
+def test_a_sentence_on_the_positive_class_that_is_not_true_is_found(old, new, monkeypatch) -> None:
+    rows = [("ant", "ant")] * 32 + [("ant", "bee")] * 8 + [("bee", "ant")] * 4 + [("bee", "bee")] * 20
+    evaluation = evaluate(*zip(*rows, strict=True), positive="ant")
+    assert not in_report(evaluation)
+    true = contradictions.verdict
+    monkeypatch.setattr(contradictions, "verdict", lambda one: tampered(true(one), old, new))
+    assert in_report(evaluation)
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda data: data["rankings"][0]["runs"][0].update(tied=False),

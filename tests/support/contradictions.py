@@ -199,6 +199,11 @@ _CLASSES = re.compile(r"Best class by F1: (.*?) \(F1 ([\d.]+).*?\)\. Worst: (.*?
 _CONFUSION = re.compile(
     r"Most frequent confusion: ([\d,.]+) samples? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
 )
+_FINDS = re.compile(
+    rf"[Ff]inds (?:({_NUMBER}) of ({_NUMBER}) samples? of “(.*?)” \(({_NUMBER}) %[^)]*\)"
+    rf"|({_NUMBER}) %(?: \[.*?\])? of “(.*?)”)"
+    rf"; (?:({_NUMBER}) %(?: \[.*?\])? of what it calls so is right|it never predicts it)\."
+)
 _WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b")
 
 
@@ -252,6 +257,7 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
                 wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
             if (clear and abs(lead) < 1.6) or (not clear and abs(lead) > 2.6):
                 wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
+    wrong += _in_findings(evaluation, said)
     if ("There are no errors on these samples" in said) != (right == total):
         wrong.append(f"“no errors” with {total - right:g} wrong")
     for match in _CONFUSION.finditer(said):
@@ -268,6 +274,29 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
                 wrong.append(f"{match[0]!r}: F1 is {end(of.values()):.4f}")
             wrong += [f"{match[0]!r}: F1 of {name} is {of[name]:.4f}" for name in re.findall("“(.*?)”", names)
                       if abs(of[name] - end(of.values())) > 1e-9]  # fmt: skip
+    return wrong
+
+
+def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
+    """The sentence on the positive class against the matrix of the classes, or of the two groups."""
+    match = _FINDS.search(said)
+    if evaluation.positive is None:
+        return [f"{match[0]!r}, with no positive class"] if match else []
+    table = (evaluation.reduced or [evaluation.confusion_matrix])[-1]
+    place, counts = list(table.labels).index(evaluation.positive), np.asarray(table.counts, dtype=float)
+    aside = float(table.mismatches[place]) if evaluation.reduced else 0.0
+    hits, actual, called = counts[place, place], counts[place].sum() + aside, counts[:, place].sum() + aside
+    if match is None:
+        return [] if actual == 0 else [f"no sentence on {evaluation.positive!r}"]
+    wrong = []
+    if (match[3] or match[6]) != str(evaluation.positive):
+        wrong.append(f"{match[0]!r}: the positive class is {evaluation.positive!r}")
+    if match[1] and (read(match[1]), read(match[2])) != (hits, actual):
+        wrong.append(f"{match[0]!r}: it finds {hits:g} of {actual:g}")
+    pairs = [(match[4] or match[5], hits / actual), (match[7], hits / called if called else math.nan)]
+    for shown, share in pairs:
+        if (shown is None) != math.isnan(share) or (shown and abs(read(shown) - 100 * share) > step_of(shown)):
+            wrong.append(f"{match[0]!r}: {100 * share:.3f} %")
     return wrong
 
 
