@@ -20,6 +20,7 @@ from cmtrack.untrusted import one_line, without_credentials
 
 MAX_RUNS = 30
 MAX_PARAMS = 12
+MAX_DATA = 12
 _VALUE = 40
 _OF_URLS = "%:/?=&@[],;+~"
 
@@ -168,16 +169,17 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 
 
 def _data(comparison: Comparison) -> list[str]:
+    """The data sets by name and digest; of folds each one's, which the runs of the leading model have between them."""
     out = []
-    for ranking in comparison.rankings:
-        evaluation = ranking.evaluation
+    for evaluation in (run.evaluation for ranking in comparison.rankings for run in ranking.leader.runs):
         runs = [run for run in comparison.runs if run.evaluation.labels_digest == evaluation.labels_digest]
         found = dict.fromkeys(one for run in runs for one in run.run.datasets)
         own = [one for one in found if one[1] == evaluation.labels_digest] or list(found)
         named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in own])
         rows = fmt.counted(evaluation.statistics.digest.rows, "row")
         out.append(f"{named or f'digest of the labels {evaluation.labels_digest}'}, {rows}")
-    return list(dict.fromkeys(out))
+    out = list(dict.fromkeys(out))
+    return out if len(out) <= MAX_DATA + 1 else [*out[:MAX_DATA], f"{len(out) - MAX_DATA} more"]
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
