@@ -344,3 +344,21 @@ def test_the_gate_passes_a_run_that_is_not_behind(name):
     leader, other = comparison.runs
     assert not_worse(comparison, leader, other).passed
     assert not_worse(comparison, other, leader).passed == other.tied
+
+
+@pytest.mark.parametrize(("name", "n"), [("folds", 5), ("seeds", 1), ("two rankings", 2)])
+def test_the_record_names_every_data_set(name, n):
+    lines = [line for line in markdown(case(name)).splitlines() if line.startswith("- Data: ")]
+    assert len(lines) == n
+    assert all(re.search(r", \d+ rows$", line) for line in lines)
+
+
+def test_models_and_runs_are_one_type_whose_differences_are_data():
+    runs, models = case("two, close").ranking, case("folds").ranking
+    assert (runs.noun, runs.over, models.noun, models.over) == ("run", "", "model", "5 folds")
+    for ranking in (runs, models):
+        first = ranking.leader
+        assert type(first.runs) is tuple
+        assert len(first.runs) == (5 if ranking.over else 1)
+        assert first.metrics[ACCURACY] == pytest.approx(first.value)
+        assert all(entry.tied == (entry.p_set > 0.05) for entry in ranking.standings[1:])
