@@ -83,9 +83,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
     """Print the decision and its evidence."""
-    from cmtrack.report.review.record import rule_sentence
+    from cmtrack.report.review.record import rule_of
 
-    console.print(plain(f"{comparison.summary()}\n{rule_sentence(comparison)}"))
+    rule = rule_of(comparison)
+    console.print(plain(comparison.summary() if rule is None else f"{comparison.summary()}\n{rule.sentence}"))
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:

@@ -61,14 +61,6 @@ def rule_of(comparison: Comparison) -> Rule | None:
     return rule if isinstance(rule, Rule) else None
 
 
-def rule_sentence(comparison: Comparison) -> str:
-    """The sentence that says whether the rule was fixed beforehand."""
-    rule = rule_of(comparison)
-    if rule is None:
-        return "No rule file was given: the rule is the arguments of the call."
-    return rule.sentence
-
-
 def judged_runs(comparison: Comparison) -> list[Run]:
     """The runs that were ranked, and those that a gate stopped."""
     found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
@@ -131,7 +123,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
         _line("Tie-breakers", "; ".join(_several(how.get("tie_breakers"))) or "none"),
         _line("Decision", decides(comparison)),
-        _line("Rule", rule_sentence(comparison)),
+        _line("Rule", rule.sentence if (rule := rule_of(comparison)) else ""),
         _line("Versions", ", ".join(f"{name} {number}" for name, number in own.versions.items())),
     ]
 
