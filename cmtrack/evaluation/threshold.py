@@ -31,6 +31,7 @@ from cmtrack.evaluation.threshold_rules import (
 )
 from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics.binary import SIX
+from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.names import near
 from cmtrack.metrics.roc import ScoreTable, six_counts
@@ -419,7 +420,7 @@ def _cautions(evaluation: Evaluation, rule: Rule, chooser: ScoreTable) -> list[s
     if not chooser.scores.exact:
         told.append("the scores are counted by cell: thresholds are the edges of cells, 1,600 of them")
     bound = rule.bound
-    if bound is not None and not bound.end and hasattr(lookup(bound.metric).value, "denominator"):
+    if bound is not None and not bound.end and isinstance(lookup(bound.metric).value, Fraction):
         side, limit, end = ("below", "low", "lower") if bound.operator.startswith(">") else ("above", "high", "upper")
         told.append(
             f"the true {_title(bound.metric)} of a threshold that is chosen so is {side} {bound.bound:g} about every "
@@ -444,7 +445,7 @@ def _row_splits(evaluation: Evaluation, table: ScoreTable) -> RowSplits | None:
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.source is None or (rows.clusters is None and not table.fractional):
         return None
-    place = evaluation._influence.in_scores(table)
+    place = evaluation._influence.locate(table)[1]
     return RowSplits(place, thresholds_of(table.scores), rows.weights, rows.clusters)
 
 

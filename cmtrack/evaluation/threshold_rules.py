@@ -24,6 +24,7 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
+from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale, wilson_ends
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import Clusters, Results
@@ -159,7 +160,7 @@ class Rule:
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
             raise ValueError(f"subject_to must bound a metric or its .low or .high, got {self.bound.text!r}")
-        if self.bound.end and not hasattr(metric.value, "denominator"):
+        if self.bound.end and not isinstance(metric.value, Fraction):
             raise ValueError(
                 f"subject_to must bound .low and .high of shares only (Wilson's limits), got {self.bound.text!r}"
             )

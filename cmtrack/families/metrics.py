@@ -20,6 +20,7 @@ import numpy as np
 from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRows, FamilyStatistics
 from cmtrack.metrics.catalog import Sections
 from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Clusters, Results
@@ -59,7 +60,7 @@ class Sums8(NamedTuple):
         return self.predicted + self.actual
 
 
-class CodeAverage:
+class CodeAverage(Function):
     """A mean over codes; without errors by document, its error takes the codes as independent."""
 
     def __init__(self, name: str) -> None:
@@ -211,7 +212,7 @@ class FamilyViews(Views):
         if metric.of == "codes":
             return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
         psi = metric.influence_in(self.documents) if metric.of == "documents" else None
-        return None if psi is None or not np.isfinite(psi).all() else self.documents.by_row(psi, rows.tallies)
+        return None if psi is None or not np.isfinite(psi).all() else self.documents.of_rows(psi, rows.tallies)
 
 
 def family_results(

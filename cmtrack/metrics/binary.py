@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.metrics.cells import SixCells
+from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MATTHEWS
 from cmtrack.metrics.precision_recall import PRECISION_RECALL
@@ -30,7 +31,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 
 @dataclass(frozen=True)
-class Proportion:
+class Proportion(Fraction):
     """A share of samples: ``above`` of ``below``, members of (tp, fn, imp, fp, tn, imn)."""
 
     above: tuple[str, ...]
@@ -53,7 +54,7 @@ class Proportion:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Function):
     """One of the six counts."""
 
     part: str

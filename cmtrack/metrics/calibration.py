@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import BinnedError, Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
@@ -367,7 +368,7 @@ def upper_bound(value: float, ends: Interval | None) -> str:
     return f"< {ends[1]:.{places}f}"
 
 
-class Error:
+class Error(Function):
     """Square root of the debiased mean squared difference; its interval holds for independent rows.
 
     Within a bin too high and too low cancel, so it is a lower bound of the scores' own error. The bins are the
@@ -385,7 +386,7 @@ class Error:
         return math.sqrt(max(squared - reach, 0.0)), math.sqrt(max(squared, 0.0) + reach)
 
 
-class PValue:
+class PValue(Function):
     """The test's p-value."""
 
     independent = "value"
@@ -393,12 +394,12 @@ class PValue:
     def __call__(self, table: ReliabilityTable) -> float:
         return math.nan if table.test is None else table.test.pvalue
 
-    def reason(self, table: ReliabilityTable, k: int | None = None) -> str:
+    def why(self, table: ReliabilityTable, k: int | None) -> str:
         """The reason why there is none."""
         return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
 
 
-class Part:
+class Part(Function):
     """A part of the Brier score or of the log loss."""
 
     def __init__(self, part: str, log: bool = False) -> None:
@@ -407,14 +408,14 @@ class Part:
     def __call__(self, table: ReliabilityTable) -> float:
         return float(getattr(table.log if self.log else table.brier, self.part))
 
-    def reason(self, table: ReliabilityTable, k: int | None = None) -> str:
+    def why(self, table: ReliabilityTable, k: int | None) -> str:
         """The rows whose log loss is infinite."""
         blocks = table.blocks
         rows = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
         return f"infinite: {rows:g} rows give their actual group probability 0"
 
 
-class Coefficient:
+class Coefficient(Function):
     """Slope or intercept of Cox's fit."""
 
     def __init__(self, name: str) -> None:

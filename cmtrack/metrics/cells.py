@@ -17,10 +17,12 @@ import numpy as np
 
 from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
+from cmtrack.statistics.collected import is_positive
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
     from cmtrack.metrics.metric import Metric
 
 
@@ -50,6 +52,18 @@ class SixCells(Weighted):
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values if values.shape == (6,) else None
+
+    def located(self, at: Influence, step: str) -> tuple[SixCells, IntArray]:
+        actual, predicted, two = at.rows.actual, at.rows.predicted, at.views.step
+        assert two is not None  # the section exists only with two groups
+        positive, called = is_positive(actual, two), is_positive(predicted, two)
+        accepted = two.accept[actual, predicted]
+        # tp fn imp fp tn imn
+        return self, np.where(
+            positive == 1,
+            np.where(called == 0, 1, np.where(accepted, 0, 2)),
+            np.where(called == 1, 3, np.where(accepted, 4, 5)),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +155,9 @@ class Cells(Weighted):
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
 
+    def located(self, at: Influence, step: str) -> tuple[Cells, IntArray]:
+        return self.with_empty(*at.answered(step))
+
 
 class Table(Samples):
     """A table of K classes or groups as its metrics see it: each part is computed once.
@@ -176,12 +193,16 @@ class Table(Samples):
     def standard_error(self, influence: FloatArray) -> float:
         return self.cells.standard_error(influence)
 
+    def located(self, at: Influence, step: str) -> tuple[Table, IntArray]:
+        cells, place = self.cells.located(at, step)
+        return (self if cells is self.cells else Table(cells, self.over, self.whole)), place
+
     def effective(self, denominator: FloatArray | None) -> float:
         return self.cells.effective(denominator)
 
     def informing(self, metric: Metric) -> float:
         everyone, size = self.effective(None), self.cells.size
-        if size * size > _MOST_CELLS or not hasattr(metric.value, "influence"):
+        if size * size > _MOST_CELLS or metric.function.influence(self) is None:
             return everyone
         with np.errstate(all="ignore"):
             psi = metric.influence_in(self._of_all_cells)

@@ -20,6 +20,7 @@ from cmtrack.digits import p_text
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, PVALUE_SOURCE, Error, PValue, ReliabilityTable
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, holm
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.precision_recall import PRECISION
@@ -33,6 +34,8 @@ from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cmtrack.metrics.influence import Influence
 
 BLOCKS = 32
 """Blocks of scores that the test of one class draws labels of; more are pooled."""
@@ -113,12 +116,14 @@ class ClassCurves(Samples):
             Pairs(own, square, k) for k, (own, square) in enumerate(zip(self.scores.tables, squares, strict=True))
         )
 
-    def by_row(self, function: Any, k: int | None, actual: IntArray, probabilities: FloatArray) -> FloatArray:
-        """Influence of each row, shape (n,), from its class and its probabilities (n, K)."""
-        if k is None:
-            return np.asarray(function.influence_of_rows(self, actual, self.places(probabilities)))
-        place = place_of(self.scores.tables[k], probabilities[:, k], 0)
-        return of_class(function.influence_of(self, k), actual == k, place)
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        actual, probabilities = at.rows.actual, at.probabilities
+        if isinstance(metric.value, AreaAverage):
+            return metric.value.influence_of_rows(self, actual, self.places(probabilities))
+        psi = None if k is None else metric.influence_in(self, k)
+        if k is None or psi is None:
+            return None
+        return of_class(psi, actual == k, place_of(self.scores.tables[k], probabilities[:, k], 0))
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
         """The place of each row's probability (n, K) among the counted ones, class by class, each of shape (n,)."""
@@ -312,7 +317,7 @@ def calibration_of_classes(
     return ClassCalibration(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
 
 
-class OfEach:
+class OfEach(Function):
     """A function of one score table, of each class.
 
     Parameters
@@ -321,12 +326,9 @@ class OfEach:
         With its influence, its size, its ends.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Function) -> None:
         self.function = function
-        if hasattr(function, "independent"):
-            self.independent = function.independent
-        if hasattr(function, "ends"):
-            self.ends = self._ends
+        self.independent = function.independent  # type: ignore[misc]  # that of one class is that of each
 
     def __call__(self, curves: ClassCurves) -> FloatArray:
         """The value of each class, shape (K,)."""
@@ -338,8 +340,9 @@ class OfEach:
 
     def size(self, curves: ClassCurves) -> FloatArray:
         """The samples that tell where there is no error: the positives, shape (K,), or both sides, shape (K, 2)."""
-        if hasattr(self.function, "size"):
-            return np.array([self.function.size(table) if table.has_both else 0.0 for table in curves.tables])
+        sizes = [self.function.size(table) if table.has_both else 0.0 for table in curves.tables]
+        if None not in sizes:
+            return np.array(sizes)
         with np.errstate(invalid="ignore"):
             return np.stack([table.effective_sides for table in curves.tables])
 
@@ -347,27 +350,38 @@ class OfEach:
         """Influence (4 U,) of class k."""
         return np.asarray(self.function.influence(curves.tables[k]))
 
-    def reason(self, curves: ClassCurves, k: int) -> str:
+    def why(self, curves: ClassCurves, k: int) -> str:
         """The reason why there is no value."""
-        if not curves.tables[k].has_both:
-            return "no samples of the class, or of no other"
-        why = getattr(self.function, "reason", None)
-        return "" if why is None else str(why(curves.tables[k]))
+        table = curves.tables[k]
+        return self.function.why(table, None) if table.has_both else "no samples of the class, or of no other"
 
-    def _ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray]:
-        low, high = np.array([self.function.ends(table) for table in curves.tables]).T
+    def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
+        """The ends of each class's interval, where the function makes them."""
+        each = [self.function.ends(table) for table in curves.tables]
+        if None in each:
+            return None
+        low, high = np.array(each).T
         return low, high
 
 
-def _errors(function: Any, curves: ClassCurves) -> FloatArray:
+def _errors(function: Function, curves: ClassCurves) -> FloatArray:
+    errors = np.full(curves.n_classes, math.nan)
     with np.errstate(all="ignore"):
-        return np.array([
-            table.standard_error(function.influence(table)) if math.isfinite(function(table)) else math.nan
-            for table in curves.tables
-        ])  # fmt: skip
+        for k, table in enumerate(curves.tables):
+            if math.isfinite(function(table)) and (psi := function.influence(table)) is not None:
+                errors[k] = table.standard_error(psi)
+    return errors
 
 
-class OneVsRest:
+class AreaAverage(Function):
+    """A mean of areas, whose error needs the rows."""
+
+    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        raise NotImplementedError
+
+
+class OneVsRest(AreaAverage):
     """Mean of the classes' areas, each against all others; classes without samples are left out."""
 
     def __init__(self, weighted: bool = False) -> None:
@@ -407,7 +421,7 @@ class OneVsRest:
         return psi
 
 
-class OneVsOne:
+class OneVsOne(AreaAverage):
     """Mean of the areas of every pair of classes, by the probability of either; pairs without samples are left out."""
 
     def __call__(self, curves: ClassCurves) -> float:

@@ -7,7 +7,7 @@ Pleiss, Sun and Weinberger (2017).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from cmtrack.metrics.roc import place_of, with_channels
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import Pattern, hit_probabilities
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
 
 BLOCKS = 128
 """Blocks of scores that the test draws labels of; more are pooled."""
@@ -46,10 +49,9 @@ class HitTable(ReliabilityTable):
         self.accept = accept
         super().__init__(with_channels(scores), None if squares is None else with_channels(squares), level, most=BLOCKS)
 
-    def place(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> IntArray:
-        """The cell of each row, shape (n,), of the influences that are given for (4 U,)."""
-        score, hit = self.of_rows(actual, predicted, probabilities)
-        return place_of(self.scores, score, np.where(hit, 0, 2))
+    def located(self, at: Influence, step: str) -> tuple[HitTable, IntArray]:
+        score, hit = self.of_rows(at.rows.actual, at.rows.predicted, at.probabilities)
+        return self, place_of(self.scores, score, np.where(hit, 0, 2))
 
     def of_rows(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Hit probability of each row and whether it is a hit, both of shape (n,)."""

@@ -12,18 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.decisions import DecisionCounts, decide
 from cmtrack.statistics.inputs import BoolArray, FloatArray
-from cmtrack.statistics.predictions import Predictions
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
 
 _STEPS = 200
 
@@ -86,9 +89,10 @@ class Priced(Samples):
         squares = float(self.squares.sum())
         return self.total**2 / squares if squares > 0 else 0.0
 
-    def by_row(self, influence: FloatArray, rows: Predictions) -> FloatArray:
-        """Influence of each row, shape (n,)."""
-        return np.asarray(influence[rows.actual, rows.predicted])
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        influence = metric.influence_in(self)
+        assert influence is not None  # every metric of costs brings its own
+        return np.asarray(influence[at.rows.actual, at.rows.predicted])
 
     @cached_property
     def mean(self) -> float:
@@ -153,13 +157,14 @@ class Decided(Priced):
         spread = m2 + self.squares.sum(axis=1) * (means - self.mean_of(column)) ** 2
         return math.sqrt(float(spread.sum())) / self.total
 
-    def by_row(self, influence: FloatArray, rows: Predictions) -> FloatArray:
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Influence of each row, shape (n,): of its decision, or of what it adds to a mean."""
-        assert rows.probabilities is not None  # the metrics exist only with probabilities
-        decided, expected = decide(rows.probabilities.T, self.costs)
+        influence, actual = metric.influence_in(self), at.rows.actual
+        assert influence is not None  # every metric of costs brings its own
+        decided, expected = decide(at.probabilities.T, self.costs)
         if influence.ndim == 2:
-            return np.asarray(influence[rows.actual, decided])
-        columns = np.stack((expected, self.costs[rows.actual, decided] - expected))
+            return np.asarray(influence[actual, decided])
+        columns = np.stack((expected, self.costs[actual, decided] - expected))
         return np.asarray(influence[:2] @ columns - influence[2])
 
 
@@ -256,7 +261,7 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
     return np.where(over == 0, high, np.where(-under < over, low, high))
 
 
-class MeanCost:
+class MeanCost(Function):
     """The mean cost of a row."""
 
     scale = "profile likelihood"
@@ -268,7 +273,7 @@ class MeanCost:
         """Influence (K, K)."""
         return priced.costs - priced.mean
 
-    def interval(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
         """By profile likelihood, or Wald's where errors are of clusters."""
         error = wider * priced.standard_error(self.influence(priced))
         if error == 0 or (wider == 1 and math.isinf(degrees)):
@@ -278,7 +283,7 @@ class MeanCost:
         return on_scale("wald", priced.mean, error, level, ends, degrees)
 
 
-class Saved:
+class Saved(Function):
     """The part of the avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
 
     scale = "Wald"
@@ -298,7 +303,7 @@ class Saved:
         avoidable = best - priced.ideal
         return np.asarray(((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable)
 
-    def interval(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
         """Wald's; without an error, what the interval of the mean cost leaves open."""
         value, error = self(priced), wider * priced.standard_error(self.influence(priced))
         if error > 1e-13:
@@ -307,12 +312,12 @@ class Saved:
         low, high = ((best - end) / (best - priced.ideal) for end in reversed(priced.profile(level, wider)))
         return min(low, value), min(max(high, value), 1.0)
 
-    def reason(self, priced: Priced, k: int | None) -> str:
+    def why(self, priced: Priced, k: int | None) -> str:
         """The reason where no cost can be avoided."""
         return "no decision is better than the best constant one: its cost is the least possible"
 
 
-class MeanOf:
+class MeanOf(Function):
     """Mean expected cost (0), or mean of actual minus expected cost (1)."""
 
     def __init__(self, column: int) -> None:

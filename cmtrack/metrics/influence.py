@@ -14,19 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.class_curves import AVERAGES, ClassCurves
-from cmtrack.metrics.confidence import HitTable
-from cmtrack.metrics.costs import Priced
+from cmtrack.metrics.class_curves import AVERAGES, AreaAverage
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
-from cmtrack.metrics.moments import ScoreSamples
-from cmtrack.metrics.probability import LossSamples, RankCells
-from cmtrack.metrics.roc import ScoreTable, place_of
 from cmtrack.metrics.samples import Samples
-from cmtrack.metrics.spcc import ClassScores
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 
@@ -40,7 +33,7 @@ class Influence:
     """
 
     def __init__(self, rows: Predictions, views: EvaluationViews) -> None:
-        self._rows, self._views = rows, views
+        self.rows, self.views = rows, views
         self._located: dict[int, tuple[Samples, IntArray]] = {}
 
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
@@ -52,125 +45,63 @@ class Influence:
         parts : mapping of str to str
             The encoded step, label or group in its name.
         """
-        rows, views = self._rows, self._views
         if metric.interval in WITHOUT_ERROR:  # it has no error, or brings an interval
             return None
-        if metric.needs == "probabilities" and rows.source is None:  # the rows were kept without probabilities
+        if metric.needs == "probabilities" and self.rows.source is None:  # the rows were kept without probabilities
             return None
         step = parts.get("step", "")
-        samples, names = views.of(metric, step), views.names(metric, step)
+        samples, names = self.views.of(metric, step), self.views.names(metric, step)
         if samples is None:
             return None
-        k = None if names is None else _number(names, parts)
-        if isinstance(samples, (ClassScores, ScoreSamples)):
-            psi = metric.influence_in(samples)
-            assert rows.probabilities is not None  # the section exists only with probabilities
-            if psi is None:
-                return None
-            if isinstance(samples, ClassScores):
-                return samples.by_row(psi, rows.actual, rows.probabilities)
-            return samples.by_row(psi, *self._score(k), k)
-        if isinstance(samples, LossSamples):
-            assert rows.probabilities is not None  # the section exists only with probabilities
-            psi = metric.influence_in(samples)
-            assert psi is not None  # every metric of losses brings its own
-            return samples.by_row(psi, rows.actual, rows.probabilities, rows.weights)
-        if isinstance(samples, Priced):
-            psi = metric.influence_in(samples)
-            assert psi is not None  # every metric of costs brings its own
-            return samples.by_row(psi, rows)
-        if isinstance(samples, ClassCurves):
-            assert rows.probabilities is not None  # the metrics exist only with probabilities
-            return samples.by_row(metric.value, k, rows.actual, rows.probabilities)
-        samples, place = self.locate(samples, step)
-        psi = metric.influence_in(samples, k)
-        return None if psi is None else np.asarray(psi[place])
+        return samples.by_row(metric, self, step, None if names is None else _number(names, parts))
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
         """Code of each row's answer as far as a metric reads it, shape (n,).
 
         Evaluations of the same rows answer those alike whose codes are equal: only the others move a difference.
         """
-        rows, step = self._rows, parts.get("step", "")
+        step = parts.get("step", "")
         if metric.needs == "probabilities" or metric.of == "decisions":
-            assert rows.probabilities is not None  # the metric has an influence
-            return np.asarray((rows.probabilities * np.random.default_rng(0).random(len(rows.labels))).sum(axis=1))
-        if metric.of == "binary":
-            return self._in_six()
-        predicted, right = rows.predicted, rows.actual == rows.predicted
-        if step:
-            composed = self._views.composed[step]
-            accepted = composed.accept[rows.actual, predicted]
-            predicted = composed.group_of_class[predicted]
-            right = (composed.group_of_class[rows.actual] == predicted) & accepted
-        names = self._views.names(metric, step)
+            weights = np.random.default_rng(0).random(len(self.rows.labels))
+            return np.asarray((self.probabilities * weights).sum(axis=1))
+        if metric.of == "binary" and self.views.six is not None:
+            return self.locate(self.views.six)[1]
+        _, predicted, right = self.answered(step)
+        names = self.views.names(metric, step)
         if names is not None:  # of one class: is it called, and rightly
             predicted = (predicted == _number(names, parts)).astype(np.int64)
             right = right & (predicted == 1)
         return np.asarray(2 * predicted + right)
 
-    def _score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
+    @property
+    def probabilities(self) -> FloatArray:
+        """The probabilities of the rows, shape (n, K): a metric of them exists only where there are some."""
+        assert self.rows.probabilities is not None
+        return self.rows.probabilities
+
+    def score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
         """Of each row whether it is positive, and the score of class k or of the positive group."""
-        rows, step = self._rows, self._views.step
-        assert rows.probabilities is not None  # the section exists only with probabilities
+        rows, step = self.rows, self.views.step
         if k is not None:
-            return (rows.actual == k).astype(np.int64), rows.probabilities[:, k]
+            return (rows.actual == k).astype(np.int64), self.probabilities[:, k]
         assert step is not None  # the section exists only with two groups
-        return is_positive(rows.actual, step), group_scores(rows.probabilities, step)
+        return is_positive(rows.actual, step), group_scores(self.probabilities, step)
 
-    def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
-        """The samples, and the cell of each row, shape (n,)."""
-        if id(samples) not in self._located:
-            found: tuple[Samples, IntArray]
-            if isinstance(samples, HitTable):
-                assert self._rows.probabilities is not None  # the section exists only with probabilities
-                found = samples, samples.place(self._rows.actual, self._rows.predicted, self._rows.probabilities)
-            elif isinstance(samples, ScoreTable):
-                found = samples, self.in_scores(samples)
-            elif isinstance(samples, SixCells):
-                found = samples, self._in_six()
-            elif isinstance(samples, Table):
-                cells, place = self._in_table(samples.cells, step)
-                found = (samples if cells is samples.cells else Table(cells, samples.over, samples.whole)), place
-            elif isinstance(samples, RankCells):
-                assert self._rows.probabilities is not None  # the metrics exist only with probabilities
-                found = samples, samples.place(self._rows.actual, self._rows.probabilities)
-            elif isinstance(samples, Cells):
-                found = self._in_table(samples, step)
-            else:
-                raise TypeError(f"no influence by row of {type(samples).__name__}")
-            self._located[id(samples)] = found
-        return self._located[id(samples)]
-
-    def _in_table(self, cells: Cells, step: str) -> tuple[Cells, IntArray]:
-        actual, predicted = self._rows.actual, self._rows.predicted
+    def answered(self, step: str) -> tuple[IntArray, IntArray, BoolArray]:
+        """Actual and predicted class, or group of a step, of each row, and whether it is a hit."""
+        actual, predicted = self.rows.actual, self.rows.predicted
         if not step:
-            return cells.with_empty(actual, predicted, actual == predicted)
-        composed = self._views.composed[step]
+            return actual, predicted, actual == predicted
+        composed = self.views.composed[step]
         accepted = composed.accept[actual, predicted]
         actual, predicted = composed.group_of_class[actual], composed.group_of_class[predicted]
-        return cells.with_empty(actual, predicted, (actual == predicted) & accepted)
+        return actual, predicted, (actual == predicted) & accepted
 
-    def _in_six(self) -> IntArray:
-        rows, step = self._rows, self._views.step
-        assert step is not None  # the section exists only with two groups
-        positive, called = is_positive(rows.actual, step), is_positive(rows.predicted, step)
-        accepted = step.accept[rows.actual, rows.predicted]
-        # tp fn imp fp tn imn
-        return np.where(
-            positive == 1,
-            np.where(called == 0, 1, np.where(accepted, 0, 2)),
-            np.where(called == 1, 3, np.where(accepted, 4, 5)),
-        )
-
-    def in_scores(self, table: ScoreTable) -> IntArray:
-        """The cell of counts (4, U) of the score that each row falls into, shape (n,)."""
-        rows, step = self._rows, self._views.step
-        assert step is not None  # the section exists only with two groups
-        assert rows.probabilities is not None  # and with probabilities
-        positive, score = self._score()
-        accepted = accepted_within(rows.actual, rows.probabilities, step)
-        return place_of(table.scores, score, 2 * (1 - positive) + ~accepted)
+    def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
+        """The samples, and the cell of each row, shape (n,); found once."""
+        if id(samples) not in self._located:
+            self._located[id(samples)] = samples.located(self, step)
+        return self._located[id(samples)]
 
 
 def _number(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
@@ -211,8 +142,8 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     probabilities = rows.source.take(drawn).array
     errors = {}
     for metric in asked:
-        if math.isfinite(metric.number(curves)):
-            psi = curves.by_row(metric.value, None, actual[drawn], probabilities)
+        if isinstance(metric.value, AreaAverage) and math.isfinite(metric.number(curves)):
+            psi = metric.value.influence_of_rows(curves, actual[drawn], curves.places(probabilities))
             errors[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
     return errors
 

@@ -4,13 +4,7 @@ A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the sampl
 the function, taken there, or one that the function brings in closed form; standard errors, intervals, errors by cluster
 and paired differences follow from it.
 
-A function may be an object that brings more: ``influence(argument)``, the influence in closed form;
-``denominator(argument)``, of a share, whose interval is then that of its denominator; ``spread(argument, share)``,
-standard errors or denominators of each class; ``size(argument)``, the samples of each class that tell where there is no
-error; ``influence_of(argument, k)``, the influence of one class's value;
-``interval(argument, level, wider, degrees)``, an interval of its own, of errors that are so much wider with clusters;
-``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined;
-``independent``, "value" or "interval": what holds for independent rows only, and is left out with clusters.
+A function that brings more than its value is a :class:`~cmtrack.metrics.function.Function`.
 """
 
 from __future__ import annotations
@@ -23,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.metrics.function import PLAIN, Fraction, Function
 from cmtrack.metrics.intervals import ROUNDING, size_of_share
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
@@ -143,6 +138,11 @@ class Metric:
             object.__setattr__(self, "needs", needs)
 
     @property
+    def function(self) -> Function:
+        """The value's function, with what it brings besides."""
+        return self.value if isinstance(self.value, Function) else PLAIN
+
+    @property
     def section(self) -> str:
         """The part before the first slash."""
         return self.name.split("/")[0]
@@ -200,12 +200,9 @@ class Metric:
         k : int, optional
             The number of the class, where the function gives a value of each.
         """
-        function: Any = self.value
-        if k is not None and hasattr(function, "influence_of"):
-            return np.asarray(function.influence_of(samples.argument(), k), dtype=np.float64)
-        if hasattr(function, "influence"):
-            return np.asarray(function.influence(samples.argument()), dtype=np.float64)
-        return samples.influence(self)
+        psi = None if k is None else self.function.influence_of(samples.argument(), k)
+        psi = self.function.influence(samples.argument()) if psi is None else psi
+        return samples.influence(self) if psi is None else np.asarray(psi, dtype=np.float64)
 
     def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
         """The standard error, and of a share the effective size of its denominator; None where not known.
@@ -219,7 +216,6 @@ class Metric:
         value : float or ndarray of shape (K,)
             What the function gave.
         """
-        function: Any = self.value
         if self.interval == "count":
             everyone, total = samples.effective(None), samples.total
             if not samples.fractional:
@@ -229,11 +225,11 @@ class Metric:
         if self.interval in WITHOUT_ERROR:
             return None, None
         share = self.interval == "wilson"
-        if hasattr(function, "spread"):
-            known = function.spread(samples.argument(), share)
+        known = self.function.spread(samples.argument(), share)
+        if known is not NotImplemented:
             return (None, known) if share else (known, self._informing(samples, known))
-        if share and hasattr(function, "denominator"):
-            known = samples.effective(function.denominator(samples.argument()))
+        if share and isinstance(self.value, Fraction):
+            known = samples.effective(self.value.denominator(samples.argument()))
             psi = self.influence_in(samples) if samples.fractional else None
             return None, known if psi is None else size_of_share(value, samples.standard_error(psi), known)
         with np.errstate(all="ignore"):
@@ -247,9 +243,9 @@ class Metric:
 
     def _error_of_count(self, samples: Samples) -> Any:
         """The standard error of a count of weighted samples."""
-        function: Any = self.value
-        if hasattr(function, "spread"):
-            return function.spread(samples.argument(), False)
+        known = self.function.spread(samples.argument(), False)
+        if known is not NotImplemented:
+            return known
         psi = self.influence_in(samples)
         return None if psi is None else samples.standard_error(psi)
 
@@ -259,8 +255,8 @@ class Metric:
             return None
         if self.interval != "logit" and not np.any(error <= ROUNDING):
             return None
-        function: Any = self.value
-        return function.size(samples.argument()) if hasattr(function, "size") else samples.informing(self)
+        size = self.function.size(samples.argument())
+        return samples.informing(self) if size is None else size
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,17 @@ variance of the quadratic exactly, and rows give its values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.samples import Samples, gradient
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
 
 
 class TwoClasses(NamedTuple):
@@ -195,9 +198,12 @@ class ScoreSamples(Samples):
     def standard_error(self, influence: FloatArray) -> Any:
         return quadratic_error(influence, self.sides, self.squares) / self.total
 
-    def by_row(self, influence: FloatArray, positive: IntArray, score: FloatArray, k: int | None = None) -> FloatArray:
-        """Influence of rows (n,): ``positive`` is 1 or 0; ``k`` the number of the class where there are several."""
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        influence = metric.influence_in(self)
+        if influence is None:
+            return None
         a, b, c = influence if k is None else influence[..., k]
+        positive, score = at.score(k)
         mean = self.sides.mean if k is None else self.sides.mean[:, k]
         deviation = score - mean[positive]
         psi: FloatArray = a[positive] + b[positive] * deviation + c[positive] * deviation**2

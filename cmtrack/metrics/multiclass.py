@@ -22,6 +22,7 @@ import numpy as np
 from cmtrack.metrics import per_class
 from cmtrack.metrics.cells import Table
 from cmtrack.metrics.class_curves import AVERAGES
+from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
 from cmtrack.metrics.probability import RANKS
@@ -35,7 +36,7 @@ PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(Fraction):
     """A ratio of two sums over the samples of a table; both are given as values per cell, shape (C,)."""
 
     above: Callable[[Table], FloatArray]
@@ -57,7 +58,7 @@ class Share:
         return psi
 
 
-class Closed:
+class Closed(Fraction):
     """A function of a table that gives value and influence together, in closed form."""
 
     def __init__(self, function: Callable[..., Both], *arguments: Any) -> None:

@@ -13,13 +13,14 @@ import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table, ratio
 from cmtrack.metrics.class_curves import CLASS_CURVES
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
 
 
 @dataclass(frozen=True)
-class ClassRatio:
+class ClassRatio(Function):
     """``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)`` of each class.
 
     ``common`` is -1 where the denominator counts the samples of the row or the column, each once.
@@ -76,7 +77,7 @@ class ClassRatio:
 
 
 @dataclass(frozen=True)
-class ClassCount:
+class ClassCount(Function):
     """The samples of each actual class, or only its mismatches: right group, a pair of classes not accepted."""
 
     mismatches: bool = False

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import digamma
 
 from cmtrack.grouping import Label
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.roc import ACCEPTED_POSITIVE, Ceiling, ScoreTable
 from cmtrack.statistics.inputs import FloatArray
@@ -162,7 +163,7 @@ class GainsCurve:
         return f"GainsCurve(gain {gain:.4g}, lift {gain / 0.1:.4g} at 10 % called; {len(self.thresholds)} thresholds)"
 
 
-class AveragePrecision:
+class AveragePrecision(Function):
     """Area under the steps of precision over recall."""
 
     def __call__(self, table: ScoreTable) -> float:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import digamma
 
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ class Losses:
         return self.shares if self.reference is None else np.asarray(np.bincount(self.groups, self.reference))
 
 
-class Mean:
+class Mean(Function):
     """The mean loss, with its influence as coefficients (K, 2) of 1 and a row's loss."""
 
     logarithm = False
@@ -75,7 +79,7 @@ class Mean:
         """Influence (K, 2)."""
         return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
 
-    def reason(self, losses: Losses, k: int | None) -> str:
+    def why(self, losses: Losses, k: int | None) -> str:
         """The rows that make it infinite."""
         rows = "row gives" if losses.impossible == 1 else "rows give"
         return f"infinite: {losses.impossible:g} {rows} the actual {losses.what} the probability 0"
@@ -105,10 +109,10 @@ class Skill(Mean):
         mine[:, 0] -= losses.loss * by_class / known
         return -mine / known
 
-    def reason(self, losses: Losses, k: int | None) -> str:
+    def why(self, losses: Losses, k: int | None) -> str:
         """The reason of an undefined skill."""
         if self.logarithm and losses.impossible:
-            return super().reason(losses, k)
+            return super().why(losses, k)
         known = self.reference(losses)[0]
         if known > 0:
             return f"the reference gives a {losses.what} that occurs the share 0"
@@ -254,17 +258,17 @@ class LossSamples(Samples):
             flipped = min(flipped, _LARGEST_LOSS)
         return np.where(inside > 0, flipped, self.scores.mean[:, self._column])
 
-    def by_row(
-        self, influence: FloatArray, actual: IntArray, probabilities: FloatArray, weights: Any = None
-    ) -> FloatArray | None:
-        """Influence of rows (n,) from their classes (n,) and probabilities (n, K).
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        """Influence of each row, shape (n,).
 
         None where a logarithm is infinite by rows that were stored in single precision and was not by the statistics.
         """
+        influence, actual, weights = metric.influence_in(self), at.rows.actual, at.rows.weights
+        assert influence is not None  # every metric of losses brings its own
         groups = np.empty((0, len(self.scores.n)), np.int64) if self.groups is None else self.groups[None]
         place = LOSSES.index(self.loss) if self.groups is None else 3 + LOSSES.index(self.loss)
         table = 0 if self.groups is None or self.loss == "within" else 1
-        losses, impossible = losses_of(probabilities.T, actual, groups)
+        losses, impossible = losses_of(at.probabilities.T, actual, groups)
         infinite = impossible[table] if weights is None else impossible[table] & (weights > 0)
         if self.loss in ("log", "within") and infinite.any():
             return None
@@ -296,10 +300,8 @@ class RankCells(Weighted):
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values if values.shape == self.weight.shape else None
 
-    @staticmethod
-    def place(actual: IntArray, probabilities: FloatArray) -> IntArray:
-        """The cell of each row, shape (n,)."""
-        return ranks_of(probabilities.T, actual)
+    def located(self, at: Influence, step: str) -> tuple[RankCells, IntArray]:
+        return self, ranks_of(at.probabilities.T, at.rows.actual)
 
 
 class TopK:

@@ -98,11 +98,12 @@ class Results:
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
         more = self._with_flipped(metric, samples, [name or metric.name], spread)
-        self._put_computed(metric, samples, name or metric.name, value, spread, more=more)
+        ends = self._ends(metric, samples, value)
+        self._put_computed(metric, samples, name or metric.name, value, spread, more=more, ends=ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
         """True for what holds for independent rows only, where rows belong together."""
-        return self.clusters.n is not None and getattr(metric.value, "independent", "") == "value"
+        return self.clusters.n is not None and metric.function.independent == "value"
 
     def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
         """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
@@ -115,12 +116,19 @@ class Results:
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
             everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
             more = [_of_each(part, values) for part in self._with_flipped(metric, samples, everyone, spread)]
-            columns.append((metric, samples, head, tail, values.tolist(), known, more))
+            ends = self._ends(metric, samples, values)
+            columns.append((metric, samples, head, tail, values.tolist(), known, more, ends))
         for k, name in names.items():
-            for metric, samples, head, tail, numbers, known, more in columns:
+            for metric, samples, head, tail, numbers, known, more, ends in columns:
                 own = tuple(None if part is None else part[k] for part in known)
                 one = tuple(part[k] for part in more)
-                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k, one)
+                both = ends and (ends[0][k], ends[1][k])
+                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k, one, both)
+
+    def _ends(self, metric: Metric, samples: Samples, values: Any) -> tuple[Any, Any] | None:
+        """The ends that are made with the value, or with those of each class."""
+        alone = self.clusters.n is not None and metric.function.independent
+        return None if alone or not np.isfinite(values).any() else metric.function.ends(samples.argument())
 
     def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Any) -> tuple[Any, ...]:
         """Value and error with one more sample, half of it flipped, where a metric's interval is of these; or nothing.
@@ -152,6 +160,7 @@ class Results:
         spread: tuple[float | None, ...],
         k: int | None = None,
         more: tuple[float, ...] = (),
+        ends: tuple[Any, Any] | None = None,
     ) -> None:
         """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing; ``more`` is for :meth:`put`."""
         error, n = spread or (None, None)
@@ -159,22 +168,19 @@ class Results:
         if metric.interval == "count":
             self._put_count(name, value, error or 0.0, n or 0.0)
             return
-        why = getattr(metric.value, "reason", None)
-        reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
+        function = metric.function
+        reason = "" if math.isfinite(value) else function.why(samples.argument(), k)
         reason = _DEPENDENT if self._is_left_out(metric) else reason
         self.put(name, value, error=error, n=n, reason=reason, metric=metric, more=more)
-        make: Any = getattr(metric.value, "interval", None)
-        if make is not None and name in self.errors:
-            self._put_made(metric, name, make, samples, error or 0.0)
-        alone = self.clusters.n is not None and hasattr(metric.value, "independent")
-        ends = None if alone else getattr(metric.value, "ends", None)
+        if function.scale and name in self.errors:
+            self._put_made(metric, name, samples, error or 0.0)
         value = self.metrics[name]
         if ends is not None and math.isfinite(value):
-            low, high = (float(end if k is None else end[k]) for end in ends(samples.argument()))
+            low, high = map(float, ends)
             if math.isfinite(low) and math.isfinite(high):
                 self.intervals[name] = (max(metric.low, min(low, value)), min(metric.high, max(high, value)))
 
-    def _put_made(self, metric: Metric, name: str, make: Any, samples: Samples, by_rows: float) -> None:
+    def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
         """Store the interval that a metric's function computes; one-sided intervals separately.
 
         The function has errors by rows: with clusters all are taken to be wider by the metric's own ratio.
@@ -185,7 +191,7 @@ class Results:
             alike = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
             wider = error / by_rows if error > 0 and by_rows > 0 else alike
         self.intervals.pop(name, None)
-        found = make(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
+        found = metric.function.bracket(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
         if found is None:
             return
         low, high = found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, on_scale
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.statistics.grid import grid_edges
@@ -160,7 +161,7 @@ class RiskCoverage:
         )
 
 
-class Aurc:
+class Aurc(Function):
     """Area under risk over coverage, of hits and misses by the probability of a hit.
 
     Its argument is a :class:`ScoreTable` of the channels hit, none, miss, none.

@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.metrics.samples import Weighted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
+from cmtrack.statistics.collected import accepted_within
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cmtrack.metrics.influence import Influence
 
 ACCEPTED_POSITIVE, REJECTED_POSITIVE, ACCEPTED_NEGATIVE, REJECTED_NEGATIVE = range(4)
 
@@ -240,6 +244,13 @@ class ScoreTable(Weighted):
         """None: functions of counted scores bring theirs."""
         return None
 
+    def located(self, at: Influence, step: str) -> tuple[ScoreTable, IntArray]:
+        two = at.views.step
+        assert two is not None  # the section exists only with two groups
+        positive, score = at.score()
+        accepted = accepted_within(at.rows.actual, at.probabilities, two)
+        return self, place_of(self.scores, score, 2 * (1 - positive) + ~accepted)
+
     @property
     def has_both(self) -> bool:
         """True where there are positives and negatives."""
@@ -330,7 +341,7 @@ def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
     return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
 
 
-class Area:
+class Area(Function):
     """Area under (fall-out, recall)."""
 
     def __call__(self, table: ScoreTable) -> float:
@@ -344,7 +355,7 @@ class Area:
         return table.area_influence
 
 
-class Ceiling:
+class Ceiling(Fraction):
     """Largest recall that any threshold reaches: the share of the positives that are accepted."""
 
     def __call__(self, table: ScoreTable) -> float:
@@ -359,7 +370,7 @@ class Ceiling:
         return table.by_channel(1 - table.ceiling, -table.ceiling, 0.0, corrected=False)
 
 
-class NormalizedArea:
+class NormalizedArea(Function):
     """Area over ceiling."""
 
     def __call__(self, table: ScoreTable) -> float:

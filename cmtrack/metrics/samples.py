@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
     from cmtrack.metrics.metric import Metric
     from cmtrack.metrics.views import EvaluationViews
 
@@ -78,6 +79,27 @@ class Samples:
     def standard_error(self, influence: FloatArray) -> Any:
         """Standard error of a metric from its influence."""
         raise NotImplementedError
+
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        """Influence of each row, shape (n,): that of its cell; None where the metric has none.
+
+        Parameters
+        ----------
+        metric : Metric
+        at : Influence
+            The rows.
+        step : str
+            Encoded name of the step.
+        k : int, optional
+            The number of the class, where the function gives a value of each.
+        """
+        samples, place = at.locate(self, step)
+        psi = metric.influence_in(samples, k)
+        return None if psi is None else np.asarray(psi[place])
+
+    def located(self, at: Influence, step: str) -> tuple[Samples, IntArray]:
+        """The samples, with the cells of all rows, and the cell of each row, shape (n,)."""
+        raise TypeError(f"no influence by row of {type(self).__name__}")
 
     def effective(self, denominator: Any) -> Any:
         """Effective sample size (Kish) of a denominator; None means all samples."""
@@ -158,7 +180,7 @@ class Sums(Samples):
         mean = np.einsum("t...,t...->...", influence, self.sums)
         return np.sqrt(np.maximum(squared - mean * mean / self._total, 0.0))
 
-    def by_row(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
+    def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
         """Influence of each sample, shape (n,), from its contributions, shape (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
         return np.asarray(psi - psi.mean())

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, least_correlation, wilson
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
@@ -26,6 +27,9 @@ from cmtrack.statistics import ScoreMoments
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import CrossMoments, features_of
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.influence import Influence
 
 _CLIP = 1 - 1e-12
 
@@ -216,10 +220,9 @@ class ClassScores(Samples):
         about = _moved(influence.T, own.mean - 1 / len(own.mean))
         return float(quadratic_error(about, own, squares)) / self.total
 
-    @staticmethod
-    def by_row(influence: FloatArray, actual: IntArray, probabilities: FloatArray) -> FloatArray:
-        """Influence of rows (n,) from their classes (n,) and probabilities (n, K)."""
-        return np.asarray(np.einsum("ij,ij->i", influence[actual], features_of(probabilities)))
+    def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
+        psi = metric.influence_in(self)
+        return None if psi is None else np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
@@ -228,7 +231,7 @@ def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
     return np.stack((a + b * by + c * by**2, b + 2 * c * by, c))
 
 
-class Correlations:
+class Correlations(Function):
     """The one-vs-rest ("ovr") or one-vs-one ("ovo") correlations of all classes, in one number."""
 
     def __init__(self, kind: str) -> None:
@@ -312,7 +315,7 @@ class Fisher(Correlations):
         """Number of correlations in the mean that are exactly 1 or -1, and so clipped."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
-    def reason(self, scores: ClassScores, k: None) -> str:
+    def why(self, scores: ClassScores, k: None) -> str:
         """Reason why it is undefined."""
         few = f"no two classes together have {_LEAST_PAIR} samples whose score varies"
         return _CONSTANT if self.kind == "ovr" or not self.left_out(scores) else few
@@ -333,6 +336,8 @@ class Fisher(Correlations):
 class Least(Correlations):
     """The smallest of the correlations."""
 
+    scale = "bracket"
+
     def __call__(self, scores: ClassScores) -> float:
         values = self.values(scores)
         return math.nan if np.isnan(values).all() else float(np.nanmin(values))
@@ -351,7 +356,7 @@ class Least(Correlations):
                 return scores.standard_error(self.influence(scores))
             return scores.error_by(int(own[0]), psi)
 
-    def interval(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
         """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
         values = self.values(scores)
         many = int(np.isfinite(values).sum())
@@ -401,7 +406,7 @@ def bayes_index_slope(positive: FloatArray, negative: FloatArray) -> float:
     return -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
 
 
-class BayesIndex:
+class BayesIndex(Function):
     """d_b of the positive group's score in quantile bins, which its influence takes as given.
 
     The Bayes error of bins that were made from the same samples is too small, and d_b too large: by .3 where there is
@@ -409,6 +414,8 @@ class BayesIndex:
     Bayes error but for chance, on the other the error of a rule on samples that it was not made from, which is at least
     the Bayes error (Fukunaga & Hummels 1987).
     """
+
+    scale = "bracket"
 
     def __call__(self, table: ScoreTable) -> float:
         if not table.has_both:
@@ -429,7 +436,7 @@ class BayesIndex:
             psi[channels] = slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
         return psi.ravel()
 
-    def interval(self, table: ScoreTable, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(self, table: ScoreTable, level: float, wider: float, degrees: float) -> Interval | None:
         """The bracket, each side with its sampling error; an end of 0 or infinity says nothing of that side."""
         if not table.has_both:
             return None

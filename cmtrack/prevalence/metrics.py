@@ -13,6 +13,7 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
+from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import TwoClasses
 from cmtrack.metrics.samples import Samples
@@ -134,7 +135,7 @@ def effective_share(statistics: Statistics) -> float:
 # -- values --------------------------------------------------------------------------------------------------
 
 
-class Actual:
+class Actual(Fraction):
     """Share of the samples that are positive."""
 
     def __call__(self, s: TwoClasses) -> Any:
@@ -159,22 +160,26 @@ def _labels_sd(s: TwoClasses) -> Any:
 
 
 @dataclass(frozen=True)
-class OfEstimate:
+class OfEstimate(Function):
     """A number of an estimate, with the ends of its interval where it has one."""
 
     value: Callable[[Any], float]
-    ends: Callable[[Estimated], Any] | None = None
-    why: str = "value"
+    between: Callable[[Estimated], Any] | None = None
+    named: str = "value"
 
     def __call__(self, e: Estimated) -> float:
         """The number of the estimate; NaN without an estimate."""
         return math.nan if e.estimate is None else self.value(e.estimate)
 
-    def reason(self, e: Estimated, k: None) -> str:
+    def ends(self, e: Estimated) -> tuple[Any, Any] | None:
+        """The ends of its interval."""
+        return None if self.between is None else self.between(e)
+
+    def why(self, e: Estimated, k: None) -> str:
         """Reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
-        return e.estimate.undefined.get(self.why, "")
+        return e.estimate.undefined.get(self.named, "")
 
 
 class Bias(OfEstimate):
@@ -186,17 +191,21 @@ class Bias(OfEstimate):
 
 
 @dataclass(frozen=True)
-class OfShares:
+class OfShares(Function):
     """A number of each class's estimated share."""
 
     value: Callable[[ClassShares], Any]
-    ends: Callable[[ClassShares], Any] | None = None
+    between: Callable[[ClassShares], Any] | None = None
 
     def __call__(self, shares: ClassShares) -> Any:
         """The number of each class, shape (K,)."""
         return self.value(shares)
 
-    def reason(self, shares: ClassShares, k: int) -> str:
+    def ends(self, shares: ClassShares) -> tuple[Any, Any] | None:
+        """The ends of each class's interval, arrays of shape (K,)."""
+        return None if self.between is None else self.between(shares)
+
+    def why(self, shares: ClassShares, k: int) -> str:
         """Reason why it is undefined."""
         if not shares.identified[k]:
             return "not identified: the scores do not tell this class from others"
@@ -255,7 +264,7 @@ PREVALENCE = Section("prevalence", "Prevalence", (
     _share("share_negatives", OfEstimate(lambda e: e.shares[2]), "calibrated",
            "share that comes from the labelled negatives", **_VARIANCE,
            title="share of the variance from the labelled negatives"),
-    _share("fit_pvalue", OfEstimate(attrgetter("fit_pvalue"), why="fit_pvalue"), "calibrated",
+    _share("fit_pvalue", OfEstimate(attrgetter("fit_pvalue"), named="fit_pvalue"), "calibrated",
            "small: not only the prevalence changed; large: no proof that nothing else did",
            "Pearson's X² of target against mixture", interval="",
            title="p-value of the fit"),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import ACCURACY
 from cmtrack.metrics.per_class import ClassRatio
@@ -58,7 +59,7 @@ class Bound:
         return np.asarray(table.once(_bounds)[self.name], dtype=np.float64)
 
 
-class WeightedAlpha:
+class WeightedAlpha(Function):
     """The accuracy of approximation of all classes: hits over the samples of the rows or the columns."""
 
     def __call__(self, table: Table) -> float:

@@ -121,9 +121,7 @@ def page_of(section: Section) -> str:
 
 def interval(metric: Metric) -> str:
     """How its interval is made, in a word or two."""
-    if hasattr(metric.value, "interval"):
-        return str(getattr(metric.value, "scale", "bracket"))
-    return SCALES.get(metric.interval, "none")
+    return metric.function.scale or SCALES.get(metric.interval, "none")
 
 
 def scope(metric: Metric) -> str:

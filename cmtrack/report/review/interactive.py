@@ -22,6 +22,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.expression import Program, record
+from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import quoted
@@ -321,7 +322,7 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
         place = record(metric, program) if metric.interval in _SCALES else None
         if place is None:
             continue
-        of: Any = getattr(metric.value, "denominator", None)
+        of = metric.value
         metrics.append(
             {
                 "name": metric.name,
@@ -331,7 +332,7 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "interval": metric.interval,
                 "low": _end(metric.low),
                 "high": _end(metric.high),
-                "below": None if of is None else [int(part) for part in of(_ANY)],
+                "below": [int(part) for part in of.denominator(_ANY)] if isinstance(of, Fraction) else None,
             }
         )
     counts = [metric for metric in SIX if metric.interval == "count"]

@@ -274,7 +274,7 @@ def test_the_honest_cost_is_that_of_a_loop_over_rows():
     clusters = np.arange(150) // 3
     evaluation = evaluate(y, y_prob=s, groups=clusters)
     found = evaluation.threshold(MISS_5)
-    place = evaluation._influence.in_scores(evaluation._views.scores)
+    place = evaluation._influence.locate(evaluation._views.scores)[1]
     splits = RowSplits(place, np.append(np.unique(s), np.inf), None, evaluation.rows.clusters)
     list(splits)
     each = []
