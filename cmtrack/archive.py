@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import warnings
 import zlib
@@ -10,13 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from cmtrack import untrusted
 from cmtrack.files import write_whole
 from cmtrack.schemas import EVALUATION
-from cmtrack.statistics.counting import SparseCounts
+from cmtrack.statistics.plain import MAX_ARRAYS
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -39,15 +35,9 @@ DAMAGED = (
 MAX_BYTES = 1 << 30
 """A larger evaluation is not read: it would fill the memory, and none comes near it."""
 
-_PLAIN_SIZE = 512
-_WHOLE_TABLE = 1 << 20
 _MOST_BYTES_OF_ROWS = 4 << 30
-_MAX_ARRAYS = 1 << 30
-"""Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
 _BY_SQUARE = 16 * (5 + 4 * 64)
 """Bytes of the latter per squared class: the counts, four moments, four tables of 64 cells; twice where weighted."""
-LARGEST_NUMBER = 1e100
-"""Of an array out of a file: its squares are numbers, too."""
 _ALWAYS_READ = 1 << 30
 _MAX_RATIO = 1000
 
@@ -166,11 +156,11 @@ def _check_sizes(data: dict[str, Any]) -> None:
         if not isinstance(found, dict):
             continue
         if "zlib" in found or "planes" in found:
-            total += untrusted.array_bytes(found.get("shape"), _MAX_ARRAYS)
+            total += untrusted.array_bytes(found.get("shape"), MAX_ARRAYS)
         for part in found.values():  # of one score, or a list of those of many
             waiting += part if isinstance(part, list) else [part]
     classes = len(labels) if isinstance(labels, list) else 0
-    allowed = _MAX_ARRAYS + _BY_SQUARE * classes**2
+    allowed = MAX_ARRAYS + _BY_SQUARE * classes**2
     if total > allowed:
         raise ValueError(f"its arrays must have at most {allowed:,} bytes, got {total:,}")
 
@@ -180,109 +170,6 @@ def read_level(level: Any) -> float:
     if not 0 < float(level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
     return float(level)
-
-
-# -- arrays and tables -----------------------------------------------------------------------------------------
-
-
-def encode_array(array: npt.NDArray[Any]) -> Any:
-    """Small arrays as nested lists, large ones as compressed little-endian bytes.
-
-    Of counts, under "planes", first the lowest bytes of all, then the next ones: they take a third less room so.
-    """
-    if array.size <= _PLAIN_SIZE:
-        return array.tolist()
-    kind, form = ("<i8", "planes") if array.dtype.kind == "i" else ("<f8", "zlib")
-    numbers = np.ascontiguousarray(array, dtype=kind)
-    packed = zlib.compress((numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6)
-    return {"dtype": kind, "shape": list(array.shape), form: base64.b64encode(packed).decode("ascii")}
-
-
-def encode_table(table: SparseCounts) -> Any:
-    """Counts, most of which may be 0: small tables as :func:`encode_array` has them, of large ones what is not 0."""
-    if math.prod(table.shape) <= _WHOLE_TABLE:
-        return encode_array(table.array())
-    steps = np.diff(table.places, prepend=0)
-    return {"shape": list(table.shape), "steps": encode_array(steps), "sums": encode_array(table.sums)}
-
-
-def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
-    """Read :func:`encode_table`.
-
-    Raises
-    ------
-    ValueError
-        As :func:`decode_array` and :func:`decode_counts`.
-    """
-    if isinstance(data, list) or "steps" not in data:
-        return SparseCounts.of_array(decode_counts(data, expected))
-    untrusted.array_bytes(data["shape"][:-1], _MAX_ARRAYS)
-    shape = tuple(data["shape"])
-    _check_shape(shape, expected)
-    places, sums = decode_counts(data["steps"], (None,)).cumsum(), decode_counts(data["sums"], (None,))
-    if (
-        places.dtype.kind != "i"
-        or len(places) != len(sums)
-        or not (places[1:] > places[:-1]).all()
-        or not ((places >= 0) & (places < math.prod(shape))).all()
-        or not sums.all()
-    ):
-        raise ValueError("a table must have counts above 0 at ascending places inside its shape")
-    return SparseCounts(shape, places, sums)
-
-
-def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
-    """Read :func:`encode_array` of counts, or of sums of weights: no number may be negative."""
-    array = decode_array(data, expected)
-    if array.size and array.min() < 0:
-        raise ValueError(f"counts must not be negative, got {array.min()}")
-    return array
-
-
-def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
-    """Read :func:`encode_array`.
-
-    Parameters
-    ----------
-    data : list or dict
-    expected : tuple of int or None, optional
-        The shape that it must have, None for any length; what has another is not unpacked.
-
-    Raises
-    ------
-    ValueError
-        If the data are damaged, of another shape, or hold NaN, infinity or numbers beyond 1e100.
-    """
-    array = _unchecked(data, expected)
-    if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
-        raise ValueError(f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
-    return array
-
-
-def _unchecked(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
-    if isinstance(data, list):
-        array = np.array(data)
-        if array.dtype.kind not in "if":
-            raise ValueError(f"an array must hold numbers, got {array.dtype}")
-        _check_shape(array.shape, expected)
-        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
-    kind, size = data["dtype"], untrusted.array_bytes(data["shape"], _MAX_ARRAYS)
-    if kind not in ("<i8", "<f8"):
-        raise ValueError(f"an array of {kind!r:.20} is not read")
-    shape = tuple(data["shape"])
-    _check_shape(shape, expected)
-    unpacked = untrusted.unpacked(data["planes"] if "planes" in data else data["zlib"], size)
-    if "planes" in data:
-        unpacked = np.frombuffer(unpacked, dtype=np.uint8).reshape(8, -1).T.tobytes()
-    return np.frombuffer(unpacked, dtype=kind).reshape(shape).astype(kind[1:])
-
-
-def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
-    if expected is None:
-        return
-    if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
-        wanted = ", ".join("any" if want is None else str(want) for want in expected)
-        raise ValueError(f"an array must have shape ({wanted}), got {shape}")
 
 
 def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmtrack import archive
 from cmtrack.metrics.influence import few_clusters
+from cmtrack.statistics.plain import LARGEST_NUMBER
 
 ByMetric = dict[str, float]
 
@@ -70,7 +70,7 @@ _KEYS = {
 def _read(data: Any) -> ByMetric | None:
     numbers = None if data is None else {str(name): float(value) for name, value in data.items()}
     for name, value in (numbers or {}).items():
-        if value and not 1 / archive.LARGEST_NUMBER <= value <= archive.LARGEST_NUMBER:
+        if value and not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER:
             raise ValueError(f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}")
     return numbers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,13 +19,9 @@ from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.evaluation.spec import Spec
 from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
-from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
-from cmtrack.statistics.actual_class import ProperScores, RankCounts
-from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts, channels_of
+from cmtrack.statistics import LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
-from cmtrack.statistics.decisions import DecisionCounts
-from cmtrack.statistics.grid import grid_centres
 from cmtrack.statistics.inputs import (
     FREQUENCY,
     SAMPLING,
@@ -33,13 +29,12 @@ from cmtrack.statistics.inputs import (
     IntArray,
     not_whole,
 )
-from cmtrack.statistics.moments import CrossMoments, present_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
-from cmtrack.statistics.segment_values import MAX_SEGMENTS, Others, SegmentRows
-from cmtrack.statistics.segmented import MOMENTS, SegmentCounts, Segmented, count_segments
+from cmtrack.statistics.segment_values import SegmentRows
+from cmtrack.statistics.segmented import count_segments
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
-from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
+from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
@@ -66,7 +61,7 @@ def to_json(evaluation: Evaluation) -> str:
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **({"of_another_order": other_order} if other_order else {}),
             **archive.to_read(evaluation),
-            "statistics": _write(evaluation.statistics),
+            "statistics": evaluation.statistics.to_plain(),
         },
         ensure_ascii=False,
         allow_nan=False,
@@ -138,116 +133,22 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 # -- statistics ----------------------------------------------------------------------------------------------
 
 
-def _write(statistics: Statistics) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for item in fields(statistics):
-        value = getattr(statistics, item.name)
-        if value is None:
-            continue
-        if isinstance(value, ConfusionMatrix):
-            out[item.name] = archive.encode_array(value.counts)
-        elif isinstance(value, LabelDigest):
-            out[item.name] = str(value)
-        elif isinstance(value, ScoreMoments):
-            n = {"n": archive.encode_array(value.n)}
-            out[item.name] = n | {name: archive.encode_array(value.rows(name)) for name in MOMENTS[1:]}
-        elif isinstance(value, ScoreCounts):
-            out[item.name] = _write_scores(value)
-        elif isinstance(value, ClassScoreCounts):
-            out[item.name] = [_write_scores(own) for own in value.tables]
-        elif isinstance(value, HitCounts):
-            accept = {"accept": archive.encode_array(value.accept.astype(np.int64))} if len(value.accept) else {}
-            out[item.name] = {**accept, "tables": [_write_scores(own) for own in value.tables]}
-        elif isinstance(value, (ProperScores, DecisionCounts)):
-            known = {f.name: getattr(value, f.name) for f in fields(value)}
-            out[item.name] = {name: archive.encode_array(array) for name, array in known.items() if array.size}
-        elif isinstance(value, (TopScoreCounts, RankCounts)):
-            out[item.name] = archive.encode_table(value.table)
-        elif isinstance(value, CrossMoments):
-            out[item.name] = archive.encode_array(value.sums)
-        elif isinstance(value, Segmented):
-            out[item.name] = [_write_segments(name, one) for name, one in value.columns.items()]
-        elif isinstance(value, Statistics):
-            out[item.name] = _write(value)
-        else:
-            out[item.name] = value
-    return out
-
-
-def _write_segments(name: str, counts: SegmentCounts) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": name, "values": [_write_value(value) for value in counts.values]}
-    arrays: dict[str, Any] = {"rows": counts.rows, "matrix": counts.matrix}
-    if counts.ranks is not None:
-        arrays["ranks"] = counts.ranks.counts
-    out |= {part: archive.encode_array(array) for part, array in arrays.items()}
-    for part in (counts.losses, counts.moments):
-        if part is not None:
-            known = {f.name: getattr(part, f.name) for f in fields(part) if f.name != "present"}
-            written = {key: archive.encode_array(array) for key, array in known.items() if array.size}
-            out["losses" if isinstance(part, ProperScores) else "moments"] = written
-    return out
-
-
-def _write_value(value: Any) -> Any:
-    if isinstance(value, Others):
-        return {"others": True}
-    return [_write_value(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _write_scores(scores: ScoreCounts) -> dict[str, Any]:
-    arrays = {"counts": scores.counts, "values": scores.values if scores.exact else None, "sums": scores.sums}
-    known = {name: archive.encode_array(array) for name, array in arrays.items() if array is not None}
-    return {"exact": scores.exact, **known}
-
-
 def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
-    kept: dict[str, Any] = {}
-    size = len(labels)
-    for name, value in data.items():
-        if name == "matrix":
-            kept[name] = ConfusionMatrix(archive.decode_counts(value, (size, size)), labels)
-        elif name in ("digest", "row_ids"):
-            kept[name] = LabelDigest.parse(value)
-        elif name in ("moments", "score_moments"):
-            kept[name] = _read_moments(value, size if name == "moments" else 2, few=name == "moments")
-        elif name in ("scores", "labelled", "target"):
-            kept[name] = _read_scores(value, 4 if name == "scores" else None)
-            if name == "labelled":
-                _check_blocks(name, len(kept[name].counts), 2)
-        elif name in ("tops", "labelled_tops", "target_tops"):
-            kept[name] = TopScoreCounts(archive.decode_table(value, (None, size, CELLS)))
-            if name == "labelled_tops":
-                _check_blocks(name, kept[name].n_rows, size)
-        elif name == "cross":
-            kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
-        elif name == "losses":
-            kept[name] = _read_losses(value, size, size)
-        elif name == "class_scores":
-            kept[name] = ClassScoreCounts(_read_each(value, size, channels_of(size)))
-        elif name == "hits":
-            kept[name] = _read_hits(value, size)
-        elif name == "decisions":
-            shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
-            kept[name] = DecisionCounts(**{part: _decoded(part, value[part], shapes[part], "m2") for part in shapes})
-        elif name == "ranks":
-            kept[name] = RankCounts(archive.decode_table(value, (size, size)))
-        elif name == "labels_variance":
-            kept[name] = float(value)
-        elif name == "scaled_rows":
-            kept[name] = _whole_number(value)
-        elif name == "segments":
-            kept[name] = _read_segments(value, labels)
-        elif name == "squares":
-            kept[name] = _read(value, labels)
-        else:
-            raise ValueError(f"a statistic must be one that this version knows, got {name!r:.80}")
-    for column, counts in kept["segments"].columns.items() if "segments" in kept else ():
-        total = counts.matrix.reshape(-1, size, size).sum(axis=0)
-        if not np.allclose(total, kept["matrix"].counts, rtol=1e-9, atol=0):
-            raise ValueError(f"the segments of {column!r:.80} must sum to all rows")
-    statistics = Statistics(**kept)
-    _check_together(statistics)
+    statistics = Statistics.from_plain(data, labels)
+    for one in (statistics.squares, statistics):
+        if one is not None:
+            _check_segments(one)
+            _check_together(one)
     return statistics
+
+
+def _check_segments(statistics: Statistics) -> None:
+    """Refuse segments of a column that are not all rows."""
+    size = len(statistics.matrix.labels)
+    for column, counts in statistics.segments.columns.items() if statistics.segments else ():
+        total = counts.matrix.reshape(-1, size, size).sum(axis=0)
+        if not np.allclose(total, statistics.matrix.counts, rtol=1e-9, atol=0):
+            raise ValueError(f"the segments of {column!r:.80} must sum to all rows")
 
 
 _SPARSE = ("tops", "ranks")
@@ -326,109 +227,6 @@ def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> No
     largest = max(float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4))
     if np.abs(moments.mean).max(initial=0.0) > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
         raise ValueError(f"{name} must be of scores between 0 and 1")
-
-
-def _read_segments(data: Any, labels: tuple[Any, ...]) -> Segmented:
-    columns: dict[str, SegmentCounts] = {}
-    size = len(labels)
-    for column in data:
-        name, values = column["name"], column["values"]
-        if not isinstance(name, str) or name in columns:
-            raise ValueError(f"segment columns must have names of their own, got {name!r:.80}")
-        if not isinstance(values, list) or not 0 < len(values) <= MAX_SEGMENTS:
-            raise ValueError(f"{name!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}")
-        own = tuple(map(_read_value, values))
-        if len(set(own)) != len(own):
-            raise ValueError(f"segments of {name!r:.80} must differ, got {values!r:.80}")
-        n, ranks = len(own) * size, None
-        if "ranks" in column:
-            ranks = RankCounts.of_array(archive.decode_counts(column["ranks"], (n, size)))
-        moments = _read_moments(column["moments"], n) if "moments" in column else None
-        if moments is not None and moments.mean.shape[1] not in (size, size + 1):
-            raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
-        columns[name] = SegmentCounts(
-            own,
-            archive.decode_counts(column["rows"], (n,)),
-            archive.decode_counts(column["matrix"], (n, size)),
-            _read_losses(column["losses"], n, size) if "losses" in column else None,
-            ranks,
-            moments,
-        )
-    return Segmented(labels, columns)
-
-
-def _read_value(value: Any, inside: bool = False) -> Any:
-    """A segment's value; a list is of crossed columns."""
-    if value == {"others": True} and isinstance(value, dict):
-        return Others.OTHERS
-    if isinstance(value, list) and len(value) > 1 and not inside:
-        return tuple(_read_value(one, True) for one in value)
-    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"a segment must be a text, number or boolean, or a list of them, got {value!r:.80}")
-
-
-def _check_blocks(name: str, rows: int, size: int) -> None:
-    if not rows or rows % size:
-        raise ValueError(f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}")
-
-
-def _whole_number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"a number of rows must be a whole number from 0, got {value!r:.40}")
-    return value
-
-
-def _decoded(name: str, data: Any, shape: tuple[int | None, ...], *more: str) -> npt.NDArray[Any]:
-    """An array of a statistic that has several; which of ``more`` may not be negative, as counts."""
-    return (archive.decode_counts if name in ("n", "impossible", "counts", *more) else archive.decode_array)(
-        data, shape
-    )
-
-
-def _read_moments(data: dict[str, Any], rows: int, few: bool = False) -> ScoreMoments:
-    n, present, powers = _decoded("n", data["n"], (rows,)), None, []
-    for name in MOMENTS[1:]:
-        part = _decoded(name, data[name], (rows, None))
-        present = present_of(n, part.shape[1]) if few else None
-        powers.append(part if present is None else part[present])
-    if any(part.shape != powers[0].shape for part in powers):
-        raise ValueError(f"moments must be of the same scores, got {[part.shape for part in powers]}")
-    return ScoreMoments(n, *powers, present=present)
-
-
-def _read_losses(data: dict[str, Any], rows: int, size: int) -> ProperScores:
-    none = np.empty((0, size), dtype=np.int64)
-    groups = archive.decode_array(data["groups"], (None, size)) if "groups" in data else none
-    shapes = {"n": (rows,), "impossible": (1 + len(groups), rows)} | dict.fromkeys(
-        ("mean", "m2"), (rows, 3 + 4 * len(groups))
-    )
-    return ProperScores(groups, **{name: _decoded(name, data[name], shape, "m2") for name, shape in shapes.items()})
-
-
-def _read_hits(data: dict[str, Any], size: int) -> HitCounts:
-    none = np.empty((0, size, size), dtype=np.bool_)
-    accept = archive.decode_array(data["accept"], (None, size, size)) != 0 if "accept" in data else none
-    return HitCounts(accept, _read_each(data["tables"], 1 + len(accept), 2))
-
-
-def _read_each(data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, ...]:
-    """The tables of `n_scores` scores with `n_channels` channels each."""
-    if not isinstance(data, list) or len(data) != n_scores or not n_channels:
-        raise ValueError(
-            f"counts must be of {n_scores} scores, got {len(data) if isinstance(data, list) else data!r:.40}"
-        )
-    return tuple(_read_scores(own, n_channels) for own in data)
-
-
-def _read_scores(data: dict[str, Any], n_channels: int | None = None) -> ScoreCounts:
-    exact = bool(data["exact"])
-    values = archive.decode_array(data["values"], (None,)) if exact else grid_centres()
-    if exact and len(values) and not (np.diff(values) > 0).all():
-        raise ValueError("scores must increase")
-    counts = archive.decode_counts(data["counts"], (n_channels, len(values)))
-    sums = archive.decode_array(data["sums"], (len(values),)) if "sums" in data and not exact else None
-    return ScoreCounts(values, counts, exact, sums)
 
 
 # -- rows: a compact Parquet file ---------------------------------------------------------------------

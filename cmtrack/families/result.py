@@ -23,8 +23,6 @@ from cmtrack.archive import (
     DAMAGED,
     SCHEMA,
     checked_table,
-    decode_counts,
-    encode_array,
     to_read,
     write_table,
 )
@@ -57,6 +55,7 @@ from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.results import Results
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.plain import decode_counts, encode_array
 from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:

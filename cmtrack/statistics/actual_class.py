@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
@@ -172,6 +174,19 @@ class ProperScores:
             return None
         return 3 + 4 * int(same[0]) + LOSSES.index(loss), 1 + int(same[0])
 
+    def to_plain(self) -> Any:
+        """The arrays by name as plain data, without those that are empty."""
+        return plain.encode_fields(self)
+
+    @classmethod
+    def from_plain(cls, data: Any, rows: int, size: int) -> ProperScores:
+        """Read :meth:`to_plain`."""
+        none = np.empty((0, size), dtype=np.int64)
+        groups = plain.decode_array(data["groups"], (None, size)) if "groups" in data else none
+        wide = (rows, 3 + 4 * len(groups))
+        shapes = {"n": (rows,), "impossible": (1 + len(groups), rows), "mean": wide, "m2": wide}
+        return cls(groups, **plain.decode_fields(data, shapes, signed=("mean",)))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProperScores) and all(
             np.array_equal(getattr(self, name), getattr(other, name))
@@ -210,6 +225,15 @@ class RankCounts:
     """
 
     table: SparseCounts
+
+    def to_plain(self) -> Any:
+        """The table as plain data."""
+        return plain.encode_table(self.table)
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> RankCounts:
+        """Read :meth:`to_plain`."""
+        return cls(plain.decode_table(data, (size, size)))
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None) -> RankCounts:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.statistics import plain
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock
 from cmtrack.statistics.scores import ScoreCounts, ScoreTally
@@ -47,6 +48,15 @@ class ClassScoreCounts:
         if not self.by_actual_class:
             return own
         return own.channels((k,), tuple(c for c in range(len(self.tables)) if c != k))
+
+    def to_plain(self) -> Any:
+        """The counts of each class as plain data."""
+        return [own.to_plain() for own in self.tables]
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> ClassScoreCounts:
+        """Read :meth:`to_plain`."""
+        return cls(ScoreCounts.each_from_plain(data, size, channels_of(size)))
 
     def __add__(self, other: ClassScoreCounts) -> ClassScoreCounts:
         return ClassScoreCounts(_merged(self.tables, other.tables))
@@ -108,6 +118,18 @@ class HitCounts:
             return self.tables[0]
         same = np.flatnonzero((self.accept == accept).all(axis=(1, 2)))
         return self.tables[1 + same[0]] if len(same) else None
+
+    def to_plain(self) -> Any:
+        """The counts, and the pairs that are hits, as plain data."""
+        accept = {"accept": plain.encode_array(self.accept.astype(np.int64))} if len(self.accept) else {}
+        return {**accept, "tables": [own.to_plain() for own in self.tables]}
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> HitCounts:
+        """Read :meth:`to_plain`."""
+        none = np.empty((0, size, size), dtype=np.bool_)
+        accept = plain.decode_array(data["accept"], (None, size, size)) != 0 if "accept" in data else none
+        return cls(accept, ScoreCounts.each_from_plain(data["tables"], 1 + len(accept), 2))
 
     def __add__(self, other: HitCounts) -> HitCounts:
         """The counts of disjoint samples together.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -19,6 +19,7 @@ from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments
+from cmtrack.statistics.plain import part, part_by_size
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group
@@ -30,6 +31,28 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
 """What files of the first versions do not hold."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
+
+
+def _check_blocks(name: str, rows: int, size: int) -> None:
+    if not rows or rows % size:
+        raise ValueError(f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}")
+
+
+def _in_blocks(scores: ScoreCounts) -> ScoreCounts:
+    _check_blocks("labelled", len(scores.counts), 2)
+    return scores
+
+
+def _tops_in_blocks(data: Any, size: int) -> TopScoreCounts:
+    tops = TopScoreCounts.from_plain(data, size)
+    _check_blocks("labelled_tops", tops.n_rows, size)
+    return tops
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"a number of rows must be a whole number from 0, got {value!r:.40}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -79,27 +102,51 @@ class Statistics:
         The same sums with squared sample weights, where weights are fractions.
     """
 
-    matrix: ConfusionMatrix
-    digest: LabelDigest
-    row_ids: LabelDigest | None = None
-    moments: ScoreMoments | None = None
-    scores: ScoreCounts | None = None
-    cross: CrossMoments | None = None
-    losses: ProperScores | None = None
-    ranks: RankCounts | None = None
-    hits: HitCounts | None = None
-    class_scores: ClassScoreCounts | None = None
-    decisions: DecisionCounts | None = None
-    score_moments: ScoreMoments | None = None
-    labels_variance: float | None = None
-    tops: TopScoreCounts | None = None
-    labelled: ScoreCounts | None = None
-    target: ScoreCounts | None = None
-    labelled_tops: TopScoreCounts | None = None
-    target_tops: TopScoreCounts | None = None
-    scaled_rows: int | None = None
-    segments: Segmented | None = None
-    squares: Statistics | None = None
+    matrix: ConfusionMatrix = part(ConfusionMatrix.from_plain, MISSING)
+    digest: LabelDigest = part(lambda data, labels: LabelDigest.parse(data), MISSING)
+    row_ids: LabelDigest | None = part(lambda data, labels: LabelDigest.parse(data))
+    moments: ScoreMoments | None = part_by_size(lambda data, size: ScoreMoments.from_plain(data, size, True))
+    scores: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data, 4))
+    cross: CrossMoments | None = part_by_size(CrossMoments.from_plain)
+    losses: ProperScores | None = part_by_size(lambda data, size: ProperScores.from_plain(data, size, size))
+    ranks: RankCounts | None = part_by_size(RankCounts.from_plain)
+    hits: HitCounts | None = part_by_size(HitCounts.from_plain)
+    class_scores: ClassScoreCounts | None = part_by_size(ClassScoreCounts.from_plain)
+    decisions: DecisionCounts | None = part_by_size(DecisionCounts.from_plain)
+    score_moments: ScoreMoments | None = part(lambda data, labels: ScoreMoments.from_plain(data, 2))
+    labels_variance: float | None = part(lambda data, labels: float(data))
+    tops: TopScoreCounts | None = part_by_size(TopScoreCounts.from_plain)
+    labelled: ScoreCounts | None = part(lambda data, labels: _in_blocks(ScoreCounts.from_plain(data)))
+    target: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data))
+    labelled_tops: TopScoreCounts | None = part_by_size(_tops_in_blocks)
+    target_tops: TopScoreCounts | None = part_by_size(TopScoreCounts.from_plain)
+    scaled_rows: int | None = part(lambda data, labels: _whole_number(data))
+    segments: Segmented | None = part(Segmented.from_plain)
+    squares: Statistics | None = part(lambda data, labels: Statistics.from_plain(data, labels))
+
+    def to_plain(self) -> dict[str, Any]:
+        """The parts by name as plain data, without those that do not apply."""
+        kept = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            name: value if isinstance(value, (int, float)) else value.to_plain()
+            for name, value in kept.items()
+            if value is not None
+        }
+
+    @classmethod
+    def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Statistics:
+        """Read :meth:`to_plain`.
+
+        Raises
+        ------
+        ValueError
+            If a part is not one that this version knows, or damaged.
+        """
+        read = {item.name: item.metadata["read"] for item in fields(cls)}
+        for name in data:
+            if name not in read:
+                raise ValueError(f"a statistic must be one that this version knows, got {name!r:.80}")
+        return cls(**{name: read[name](value, labels) for name, value in data.items()})
 
     @property
     def ranking_only(self) -> bool:
@@ -202,8 +249,8 @@ def collect(
         segments=segments,
     )
     digest = _digest(actual, labels)
-    for part in (kept, kept.get("squares", {})):
-        part["digest"] = digest
+    for one in (kept, kept.get("squares", {})):
+        one["digest"] = digest
     return finished(kept), predicted
 
 

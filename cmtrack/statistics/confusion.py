@@ -10,6 +10,7 @@ import numpy as np
 
 from cmtrack import notebook
 from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import as_weights
 from cmtrack.statistics.labels import number_labels
@@ -97,6 +98,15 @@ class ConfusionMatrix:
         numbered = number_labels({"y_true": y_true, "y_pred": y_pred}, labels)
         weights = as_weights(sample_weight, len(numbered.codes["y_true"]))
         return cls(numbered.count("y_true", "y_pred", weights), numbered.labels)
+
+    def to_plain(self) -> Any:
+        """The counts as plain data."""
+        return plain.encode_array(self.counts)
+
+    @classmethod
+    def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> ConfusionMatrix:
+        """Read :meth:`to_plain`."""
+        return cls(plain.decode_counts(data, (len(labels), len(labels))), labels)
 
     @property
     def total(self) -> float:

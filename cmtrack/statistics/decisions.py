@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, blocks, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
@@ -52,6 +54,16 @@ class DecisionCounts:
     counts: Counts
     mean: FloatArray
     m2: FloatArray
+
+    def to_plain(self) -> Any:
+        """The arrays by name as plain data, without those that are empty."""
+        return plain.encode_fields(self)
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> DecisionCounts:
+        """Read :meth:`to_plain`."""
+        shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
+        return cls(**plain.decode_fields(data, shapes, signed=("costs", "mean")))
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, costs: FloatArray) -> DecisionCounts:

@@ -118,6 +118,10 @@ class LabelDigest:
             return f"u.{self.rows}.{_text(self.value)}"
         return f"{self.rows}.{_text(self.content)}.{_text(self.value)}"
 
+    def to_plain(self) -> str:
+        """The text."""
+        return str(self)
+
     @classmethod
     def parse(cls, text: str) -> LabelDigest:
         """Read what ``str`` wrote.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import AT_ONCE, Counts, blocks, compact
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -241,6 +242,23 @@ class ScoreMoments:
             whole[:, start : start + step] = _merged(n[:, own, None].astype(np.float64), *powers)
         return cls(total, *whole, present=present)
 
+    def to_plain(self) -> Any:
+        """The arrays by name as plain data, with the rows of all classes."""
+        powers = {name: plain.encode_array(self.rows(name)) for name in ("mean", "m2", "m3", "m4")}
+        return {"n": plain.encode_array(self.n), **powers}
+
+    @classmethod
+    def from_plain(cls, data: Any, rows: int, few: bool = False) -> ScoreMoments:
+        """Read :meth:`to_plain`; ``few``: keep the rows of classes with samples, where there are many classes."""
+        n, present, powers = plain.decode_counts(data["n"], (rows,)), None, []
+        for name in ("mean", "m2", "m3", "m4"):
+            part = plain.decode_array(data[name], (rows, None))
+            present = present_of(n, part.shape[1]) if few else None
+            powers.append(part if present is None else part[present])
+        if any(part.shape != powers[0].shape for part in powers):
+            raise ValueError(f"moments must be of the same scores, got {[part.shape for part in powers]}")
+        return cls(n, *powers, present=present)
+
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
         if self.n.shape != other.n.shape or self.mean.shape[1:] != other.mean.shape[1:]:
@@ -373,6 +391,15 @@ class CrossMoments:
         shift = means.T - 1 / len(means)
         moved = _shifted(_shifted(sums, shift).swapaxes(1, 2), shift)
         return cls(block.spread(moved.transpose(1, 2, 0)))
+
+    def to_plain(self) -> Any:
+        """The sums as plain data."""
+        return plain.encode_array(self.sums)
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> CrossMoments:
+        """Read :meth:`to_plain`."""
+        return cls(plain.decode_array(data, (size, 2 * size + 1, 2 * size + 1)))
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
         return CrossMoments(self.sums + other.sums)

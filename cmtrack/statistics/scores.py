@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, count_block, zeros
 from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -57,6 +58,31 @@ class ScoreCounts:
     counts: Counts
     exact: bool
     sums: FloatArray | None = None
+
+    def to_plain(self) -> Any:
+        """The arrays by name as plain data; the grid has no values of its own."""
+        arrays = {"counts": self.counts, "values": self.values if self.exact else None, "sums": self.sums}
+        known = {name: plain.encode_array(array) for name, array in arrays.items() if array is not None}
+        return {"exact": self.exact, **known}
+
+    @classmethod
+    def from_plain(cls, data: Any, n_channels: int | None = None) -> ScoreCounts:
+        """Read :meth:`to_plain`."""
+        exact = bool(data["exact"])
+        values = plain.decode_array(data["values"], (None,)) if exact else grid_centres()
+        if exact and len(values) and not (np.diff(values) > 0).all():
+            raise ValueError("scores must increase")
+        counts = plain.decode_counts(data["counts"], (n_channels, len(values)))
+        sums = plain.decode_array(data["sums"], (len(values),)) if "sums" in data and not exact else None
+        return cls(values, counts, exact, sums)
+
+    @classmethod
+    def each_from_plain(cls, data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, ...]:
+        """Read counts of several scores with as many channels each."""
+        if not isinstance(data, list) or len(data) != n_scores or not n_channels:
+            got = len(data) if isinstance(data, list) else f"{data!r:.40}"
+            raise ValueError(f"counts must be of {n_scores} scores, got {got}")
+        return tuple(cls.from_plain(own, n_channels) for own in data)
 
     @classmethod
     def from_scores(

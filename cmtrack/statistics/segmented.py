@@ -6,6 +6,7 @@ all segments sum to those of all rows, bit for bit; moments do but for rounding.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep, Label
+from cmtrack.statistics import plain
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
@@ -46,6 +48,24 @@ _FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 64
 far as their probabilities are not too many for the memory."""
 
 
+def _plain(value: Any) -> Any:
+    """A segment's value as plain data."""
+    if isinstance(value, Others):
+        return {"others": True}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _value(data: Any, inside: bool = False) -> Any:
+    """Read :func:`_plain`; a list is of crossed columns."""
+    if data == {"others": True} and isinstance(data, dict):
+        return Others.OTHERS
+    if isinstance(data, list) and len(data) > 1 and not inside:
+        return tuple(_value(one, True) for one in data)
+    if data is None or isinstance(data, (str, int)) or (isinstance(data, float) and math.isfinite(data)):
+        return data
+    raise ValueError(f"a segment must be a text, number or boolean, or a list of them, got {data!r:.80}")
+
+
 @dataclass(frozen=True, eq=False)
 class SegmentCounts:
     """Statistics of each segment of one column, with C = S K classes: those of the first segment first.
@@ -70,6 +90,35 @@ class SegmentCounts:
     losses: ProperScores | None = None
     ranks: RankCounts | None = None
     moments: ScoreMoments | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """The values and the arrays by name as plain data."""
+        out = {"values": [_plain(value) for value in self.values], **plain.encode_fields(self, ("rows", "matrix"))}
+        if self.ranks is not None:
+            out["ranks"] = plain.encode_array(self.ranks.counts)
+        for name in ("losses", "moments"):
+            if getattr(self, name) is not None:
+                out[name] = plain.encode_fields(getattr(self, name), None if name == "losses" else MOMENTS)
+        return out
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int, column: str) -> SegmentCounts:
+        """Read :meth:`to_plain`, of classes of this number and a column of this name."""
+        values = data["values"]
+        if not isinstance(values, list) or not 0 < len(values) <= MAX_SEGMENTS:
+            raise ValueError(f"{column!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}")
+        own = tuple(map(_value, values))
+        if len(set(own)) != len(own):
+            raise ValueError(f"segments of {column!r:.80} must differ, got {values!r:.80}")
+        n, ranks = len(own) * size, None
+        if "ranks" in data:
+            ranks = RankCounts.of_array(plain.decode_counts(data["ranks"], (n, size)))
+        moments = ScoreMoments.from_plain(data["moments"], n) if "moments" in data else None
+        if moments is not None and moments.mean.shape[1] not in (size, size + 1):
+            raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
+        rows, matrix = plain.decode_counts(data["rows"], (n,)), plain.decode_counts(data["matrix"], (n, size))
+        losses = ProperScores.from_plain(data["losses"], n, size) if "losses" in data else None
+        return cls(own, rows, matrix, losses, ranks, moments)
 
     @property
     def n_classes(self) -> int:
@@ -233,6 +282,21 @@ class Segmented:
 
     labels: tuple[Label, ...]
     columns: dict[str, SegmentCounts]
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """The counts of each column as plain data."""
+        return [{"name": name, **one.to_plain()} for name, one in self.columns.items()]
+
+    @classmethod
+    def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Segmented:
+        """Read :meth:`to_plain`."""
+        columns: dict[str, SegmentCounts] = {}
+        for column in data:
+            name = column["name"]
+            if not isinstance(name, str) or name in columns:
+                raise ValueError(f"segment columns must have names of their own, got {name!r:.80}")
+            columns[name] = SegmentCounts.from_plain(column, len(labels), name)
+        return cls(labels, columns)
 
     def __add__(self, other: Segmented) -> Segmented:
         """Merge disjoint samples.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -28,6 +29,15 @@ class TopScoreCounts:
     """
 
     table: SparseCounts
+
+    def to_plain(self) -> Any:
+        """The table as plain data."""
+        return plain.encode_table(self.table)
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> TopScoreCounts:
+        """Read :meth:`to_plain`."""
+        return cls(plain.decode_table(data, (None, size, CELLS)))
 
     @classmethod
     def from_scores(

@@ -102,7 +102,7 @@ def test_sparse_counts_are_the_table() -> None:
         np.testing.assert_array_equal(table.array(), array)
         assert table == SparseCounts.of_array(array.astype(np.int64))
         assert table.sums.all()
-    assert archive.decode_table(archive.encode_table(one), (None, 40, 64)) == one
+    assert plain.decode_table(plain.encode_table(one), (None, 40, 64)) == one
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_sparse_counts_are_the_table() -> None:
 )
 def test_a_damaged_table_is_refused(change: dict[str, object]) -> None:
     good = {"shape": [500, 500, 64], "steps": [0, 1, 1], "sums": [1, 2, 3]}
-    assert archive.decode_table(good, (None, 500, 64)).sums.sum() == 6
+    assert plain.decode_table(good, (None, 500, 64)).sums.sum() == 6
     with pytest.raises(ValueError, match=r"must"):
-        archive.decode_table(good | change, (None, 500, 64))
+        plain.decode_table(good | change, (None, 500, 64))

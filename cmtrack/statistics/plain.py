@@ -1,0 +1,146 @@
+"""Arrays and tables as plain data, which JSON holds, and back."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack import untrusted
+from cmtrack.statistics.counting import SparseCounts
+
+_PLAIN_SIZE = 512
+_WHOLE_TABLE = 1 << 20
+MAX_ARRAYS = 1 << 30
+"""Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
+LARGEST_NUMBER = 1e100
+"""Of an array out of a file: its squares are numbers, too."""
+
+
+def encode_array(array: npt.NDArray[Any]) -> Any:
+    """Small arrays as nested lists, large ones as compressed little-endian bytes.
+
+    Of counts, under "planes", first the lowest bytes of all, then the next ones: they take a third less room so.
+    """
+    if array.size <= _PLAIN_SIZE:
+        return array.tolist()
+    kind, form = ("<i8", "planes") if array.dtype.kind == "i" else ("<f8", "zlib")
+    numbers = np.ascontiguousarray(array, dtype=kind)
+    packed = zlib.compress((numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6)
+    return {"dtype": kind, "shape": list(array.shape), form: base64.b64encode(packed).decode("ascii")}
+
+
+def encode_table(table: SparseCounts) -> Any:
+    """Counts, most of which may be 0: small tables as :func:`encode_array` has them, of large ones what is not 0."""
+    if math.prod(table.shape) <= _WHOLE_TABLE:
+        return encode_array(table.array())
+    steps = np.diff(table.places, prepend=0)
+    return {"shape": list(table.shape), "steps": encode_array(steps), "sums": encode_array(table.sums)}
+
+
+def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
+    """Read :func:`encode_table`.
+
+    Raises
+    ------
+    ValueError
+        As :func:`decode_array` and :func:`decode_counts`.
+    """
+    if isinstance(data, list) or "steps" not in data:
+        return SparseCounts.of_array(decode_counts(data, expected))
+    untrusted.array_bytes(data["shape"][:-1], MAX_ARRAYS)
+    shape = tuple(data["shape"])
+    _check_shape(shape, expected)
+    places, sums = decode_counts(data["steps"], (None,)).cumsum(), decode_counts(data["sums"], (None,))
+    if (
+        places.dtype.kind != "i"
+        or len(places) != len(sums)
+        or not (places[1:] > places[:-1]).all()
+        or not ((places >= 0) & (places < math.prod(shape))).all()
+        or not sums.all()
+    ):
+        raise ValueError("a table must have counts above 0 at ascending places inside its shape")
+    return SparseCounts(shape, places, sums)
+
+
+def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+    """Read :func:`encode_array` of counts, or of sums of weights: no number may be negative."""
+    array = decode_array(data, expected)
+    if array.size and array.min() < 0:
+        raise ValueError(f"counts must not be negative, got {array.min()}")
+    return array
+
+
+def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+    """Read :func:`encode_array`.
+
+    Parameters
+    ----------
+    data : list or dict
+    expected : tuple of int or None, optional
+        The shape that it must have, None for any length; what has another is not unpacked.
+
+    Raises
+    ------
+    ValueError
+        If the data are damaged, of another shape, or hold NaN, infinity or numbers beyond 1e100.
+    """
+    array = _unchecked(data, expected)
+    if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
+        raise ValueError(f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+    return array
+
+
+def _unchecked(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
+    if isinstance(data, list):
+        array = np.array(data)
+        if array.dtype.kind not in "if":
+            raise ValueError(f"an array must hold numbers, got {array.dtype}")
+        _check_shape(array.shape, expected)
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+    kind, size = data["dtype"], untrusted.array_bytes(data["shape"], MAX_ARRAYS)
+    if kind not in ("<i8", "<f8"):
+        raise ValueError(f"an array of {kind!r:.20} is not read")
+    shape = tuple(data["shape"])
+    _check_shape(shape, expected)
+    unpacked = untrusted.unpacked(data["planes"] if "planes" in data else data["zlib"], size)
+    if "planes" in data:
+        unpacked = np.frombuffer(unpacked, dtype=np.uint8).reshape(8, -1).T.tobytes()
+    return np.frombuffer(unpacked, dtype=kind).reshape(shape).astype(kind[1:])
+
+
+def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
+    if expected is None:
+        return
+    if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
+        wanted = ", ".join("any" if want is None else str(want) for want in expected)
+        raise ValueError(f"an array must have shape ({wanted}), got {shape}")
+
+
+def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """The arrays of a record, by default all, by name; those that are empty or absent are left out."""
+    arrays = {name: getattr(record, name) for name in names or record.__dataclass_fields__}
+    return {name: encode_array(array) for name, array in arrays.items() if array is not None and array.size}
+
+
+def decode_fields(
+    data: Any, shapes: Mapping[str, tuple[int | None, ...]], signed: Iterable[str] = ()
+) -> dict[str, npt.NDArray[Any]]:
+    """Read arrays of :func:`encode_fields`; only those of ``signed`` may hold negative numbers."""
+    return {n: (decode_array if n in signed else decode_counts)(data[n], shape) for n, shape in shapes.items()}
+
+
+def part(read: Callable[[Any, Any], Any], default: Any = None) -> Any:
+    """A field of a record, with the function (data, labels) that reads it from plain data."""
+    return field(default=default, metadata={"read": read})
+
+
+def part_by_size(read: Callable[[Any, int], Any]) -> Any:
+    """A field that is read by the number of classes."""
+    return part(lambda data, labels: read(data, len(labels)))
