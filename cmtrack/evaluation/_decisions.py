@@ -30,7 +30,7 @@ Sums = Callable[[FloatArray], FloatArray]
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
     """The net benefit of the positive group's score."""
-    table = None if evaluation.statistics.ranking_only else evaluation._views.scores
+    table = None if evaluation.statistics.ranking_only else evaluation._views.seen(ScoreTable)
     if table is None:
         raise ValueError(f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}")
     clusters = _cluster_sums(evaluation, table)

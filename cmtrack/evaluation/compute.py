@@ -10,6 +10,7 @@ import numpy as np
 
 from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.cells import Cells, SixCells, ratio
 from cmtrack.metrics.intervals import Interval
@@ -19,7 +20,7 @@ from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_kept, put_own
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Clusters, Results
-from cmtrack.metrics.roc import RocCurve, sweep
+from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
 from cmtrack.metrics.spcc import ClassScores, Fisher
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
@@ -187,7 +188,7 @@ def compute(
         for name in single:
             metric, parts = catalog.find(name)
             if metric in catalog.own:
-                put_own(results, [metric], numbers or {}, views.table.cells, views.six)
+                put_own(results, [metric], numbers or {}, views.table.cells, views.seen(SixCells))
             else:
                 views.put_one(results, metric, parts)
         _put_lost(results, catalog, numbers)
@@ -198,10 +199,10 @@ def compute(
     _put_lost(results, catalog, numbers)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
-    calibrated = views.seen(Estimated, "calibrated") if "prevalence" in names else None
+    calibrated = views.seen(Estimated) if "prevalence" in names else None
     prevalence = calibrated.estimate if calibrated else None
-    shares = views.seen(EstimatedShares, "class shares") if "prevalence" in names and views.step is None else None
-    said = put_own(results, catalog.own, numbers or {}, views.table.cells, views.six)
+    shares = views.seen(EstimatedShares) if "prevalence" in names and views.step is None else None
+    said = put_own(results, catalog.own, numbers or {}, views.table.cells, views.seen(SixCells))
     told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
     views.forget()
     return Computed(results, roc, prevalence, told)
@@ -223,7 +224,7 @@ def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
     results = Results(views.level, with_errors=False)
     for section in catalog.sections.all:
         views.put(results, section)
-    put_own(results, catalog.own, {}, views.table.cells, views.six)
+    put_own(results, catalog.own, {}, views.table.cells, views.seen(SixCells))
     return results.metrics
 
 
@@ -242,12 +243,13 @@ def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[M
 
 def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
     step = views.step
-    if views.scores is None or step is None:
+    scores = views.seen(ScoreTable)
+    if scores is None or step is None:
         return None
     point = (results.metrics["binary/fpr"], results.metrics["binary/recall"])
     positive = None if step.positive is None else step.labels[step.positive]
     interval = results.intervals.get("binary/roc_auc")
-    return replace(sweep(views.scores), positive=positive, auc_interval=interval, operating_point=point)
+    return replace(sweep(scores), positive=positive, auc_interval=interval, operating_point=point)
 
 
 def _warnings(
@@ -306,22 +308,23 @@ def _warnings(
         out.append(
             f"no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are {where}"
         )
-    if "spcc/ovr_fisher" in results.metrics and views.class_scores is not None:
-        out.extend(_correlation_remarks(views.class_scores))
+    if "spcc/ovr_fisher" in results.metrics and (correlated := views.seen(ClassScores, "class scores")):
+        out.extend(_correlation_remarks(correlated))
     if "spcc/d_b" in results.one_sided:
         low, high = results.one_sided["spcc/d_b"]
         most = f"at most {high:.2f}, and " if math.isfinite(high) else ""
         out.append(_NEAR_ZERO.format(most) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
-    if views.scores is not None and "binary/average_precision" in results.metrics:
-        bound = largest_error(views.scores)
+    scores, reliability = views.seen(ScoreTable), views.seen(ReliabilityTable)
+    if scores is not None and "binary/average_precision" in results.metrics:
+        bound = largest_error(scores)
         if bound > 0:
             out.append(f"scores are counted on a grid: the average precision is within {bound:.1e} of the exact one")
-    if views.reliability is not None and "calibration/error" in results.metrics:
-        if not views.reliability.has_means:
+    if reliability is not None and "calibration/error" in results.metrics:
+        if not reliability.has_means:
             out.append("scores are counted on a grid: calibration/ takes each for the centre of its cell")
-        share = views.reliability.without_logit
+        share = reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:
             out.append(
                 f"{100 * share:.3g} % of the rows have a score of exactly 0 or 1, which has no logit: "

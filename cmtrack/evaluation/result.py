@@ -34,10 +34,12 @@ from cmtrack.evaluation.storage import predictions_size, read_predictions, write
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
-from cmtrack.metrics.calibration import CalibrationCurve
+from cmtrack.metrics.calibration import CalibrationCurve, ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
+from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
-from cmtrack.metrics.costs import CostAtShares
+from cmtrack.metrics.confidence import HitTable
+from cmtrack.metrics.costs import CostAtShares, Priced
 from cmtrack.metrics.influence import Influence, effective_clusters, row_errors, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
@@ -47,9 +49,9 @@ from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
-from cmtrack.metrics.roc import RocCurve
+from cmtrack.metrics.roc import RocCurve, ScoreTable
 from cmtrack.metrics.row_tests import row_pvalues
-from cmtrack.metrics.spcc import spcc_ovo
+from cmtrack.metrics.spcc import ClassScores, spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.segments import SegmentSearch
@@ -345,7 +347,7 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
         """Precision over recall of the positive group; None without its scores."""
-        table, step = self._views.scores, self.scored
+        table, step = self._views.seen(ScoreTable), self.scored
         if table is None or step is None or self._computed.roc is None:
             return None
         name = "binary/average_precision"
@@ -385,7 +387,7 @@ class Evaluation(BaseEvaluation):
     @property
     def calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the positive group's score, without bins; None without its scores."""
-        step, table = self.scored, self._views.reliability
+        step, table = self.scored, self._views.seen(ReliabilityTable)
         if step is None or table is None:
             return None
         curve = table.curve(None if step.positive is None else step.labels[step.positive])
@@ -394,7 +396,7 @@ class Evaluation(BaseEvaluation):
     @property
     def confidence_calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the probability that a prediction is right; None for two classes, or without it."""
-        table = self._views.hits()
+        table = self._views.seen(HitTable)
         return None if table is None else replace(table.curve(), clustered=self.cluster_errors is not None)
 
     def calibration_of(self, label: Label) -> CalibrationCurve:
@@ -422,7 +424,7 @@ class Evaluation(BaseEvaluation):
     @property
     def has_class_calibration(self) -> bool:
         """True where :meth:`class_calibration` is there, and the section ``class/`` is computed."""
-        return self.has_section("class") and self._views.class_calibration is not None
+        return self.has_section("class") and self._views.seen(ClassCurves, "class calibration") is not None
 
     def class_calibration(self) -> ClassCalibration:
         """Calibration of the probability of each class, with p-values that are adjusted for their number.
@@ -455,7 +457,7 @@ class Evaluation(BaseEvaluation):
         )
 
     def _class_curves(self, what: str) -> ClassCurves:
-        curves = self._views.class_calibration
+        curves = self._views.seen(ClassCurves, "class calibration")
         if curves is None:
             raise ValueError(f"{what} needs probabilities of 3 to 30 classes, got {self!r}")
         return curves
@@ -463,9 +465,9 @@ class Evaluation(BaseEvaluation):
     @property
     def spcc_matrix(self) -> FloatArray | None:
         """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
-        if not self.has_section("spcc") or self._views.class_scores is None:
+        if not self.has_section("spcc") or (scores := self._views.seen(ClassScores, "class scores")) is None:
             return None
-        return spcc_ovo(self._views.class_scores.moments)
+        return spcc_ovo(scores.moments)
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:
@@ -619,7 +621,7 @@ class Evaluation(BaseEvaluation):
         """
         import pandas as pd
 
-        priced = self._views.costs
+        priced = self._views.seen(Priced)
         if priced is None:
             raise ValueError("costs by class need costs, got none: Evaluation.price(costs) gives them")
         means, errors = priced.by_class()
@@ -641,7 +643,7 @@ class Evaluation(BaseEvaluation):
         ValueError
             If no costs are given, or `shares` is invalid.
         """
-        priced = self._views.costs
+        priced = self._views.seen(Priced)
         if priced is None:
             raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
@@ -1088,7 +1090,7 @@ def _is_sum(evaluation: Evaluation, name: str) -> bool:
     own = evaluation.catalog.lookup(name)
     if own not in evaluation.extra_metrics:
         return own.interval == "count"
-    samples = evaluation._views.six if own.of == "binary" else evaluation._views.table.cells
+    samples = evaluation._views.seen(SixCells) if own.of == "binary" else evaluation._views.table.cells
     if own.value is None or samples is None:
         return False
     value = own.number(samples.argument())

@@ -313,7 +313,7 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
         If there are none, or only one group has rows.
     """
     of = f" of the {what} set" if what else ""
-    table = evaluation._views.scores
+    table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.statistics.ranking_only:
         if evaluation.scored is None:
             raise ValueError(

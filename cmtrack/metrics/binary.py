@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MATTHEWS
@@ -172,10 +171,3 @@ SIX = (
 BINARY = Section(
     "binary", "Positive group against the rest (2×2+IM)", (*SIX, *AREAS, *PRECISION_RECALL), of_positive=True
 )
-
-
-def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
-    """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
-    six = SixCells.of_counts(counts)
-    values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
-    return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}

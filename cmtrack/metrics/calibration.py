@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cmtrack.metrics.views import EvaluationViews
 
 
 FEW_OF_A_GROUP = 20
@@ -50,6 +52,16 @@ class ReliabilityTable(ScoreTable):
     most : int
         Blocks of scores that the test draws labels of; more are pooled.
     """
+
+    kinds: ClassVar[tuple[str, ...]] = ("reliability",)
+    by_level = True
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ReliabilityTable | None:
+        statistics, squares = views.statistics, views.squares
+        if statistics.scores is None or views.step is None or statistics.ranking_only:
+            return None
+        return cls(statistics.scores, squares.scores if squares else None, views.level)
 
     def __init__(
         self,

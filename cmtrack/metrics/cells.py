@@ -24,6 +24,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
     from cmtrack.metrics.metric import Metric
+    from cmtrack.metrics.views import EvaluationViews
 
 
 _MOST_CELLS = 10**6
@@ -32,6 +33,12 @@ _MOST_CELLS = 10**6
 @dataclass(frozen=True, eq=False)
 class SixCells(Weighted):
     """The six cells of 2x2+IM, in the order of :class:`BinaryCounts`; arrays of shape (6,)."""
+
+    kinds = ("binary",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> SixCells | None:
+        return None if views.binary is None else cls.of_counts(*views.binary)
 
     weight: FloatArray
     squares: FloatArray
@@ -88,6 +95,11 @@ class Cells(Weighted):
     weight: FloatArray
     squares: FloatArray
     size: int
+    kinds = ("counts",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Cells | None:
+        return (views.reduced[step][0] if step else views.table).cells
 
     @classmethod
     def of_matrix(cls, matrix: ConfusionMatrix, squares: ConfusionMatrix | None = None) -> Cells:
@@ -170,6 +182,15 @@ class Table(Samples):
     whole : bool, default True
         Whether cells hold counts, not fractional weights.
     """
+
+    kinds = ("table", "whole table", "classes", "spans")
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
+        # the cell in which neither side names a span is always empty; spans are no partition
+        if (kind == "whole table" and views.over is not None) or (kind == "spans" and views.over is None):
+            return None
+        return views.reduced[step][0] if step else views.table
 
     def __init__(self, cells: Cells, over: BoolArray | None = None, whole: bool = True) -> None:
         self.cells, self.over, self.whole = cells, over, whole

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 BLOCKS = 32
 """Blocks of scores that the test of one class draws labels of; more are pooled."""
@@ -52,6 +53,18 @@ class ClassCurves(Samples):
     level : float
         Confidence level of the calibration errors' intervals.
     """
+
+    kinds = ("class curves", "class calibration", "class pairs")
+    by_level = True
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassCurves | None:
+        scores, squares = views.statistics.class_scores, views.squares
+        if kind != "class curves":
+            curves = views.seen(cls)
+            lacks = views.statistics.ranking_only if kind == "class calibration" else curves and curves.pairs is None
+            return None if lacks else curves
+        return None if scores is None else cls(scores, squares.class_scores if squares else None, views.level)
 
     def __init__(self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95) -> None:
         self.scores, self._squares, self._level = scores, squares, level

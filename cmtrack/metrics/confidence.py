@@ -21,6 +21,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 BLOCKS = 128
 """Blocks of scores that the test draws labels of; more are pooled."""
@@ -38,6 +39,17 @@ class HitTable(ReliabilityTable):
     accept : ndarray of shape (K, K), bool, optional
         The pairs of actual and predicted class that are a hit; by default only equal ones.
     """
+
+    kinds = ("confidence",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> HitTable | None:
+        counts, squares = views.statistics.hits, views.squares.hits if views.squares else None
+        if counts is None or len(views.statistics.matrix.labels) < 3:
+            return None
+        accept = views.composed[step].accept if step else None
+        own, squared = counts.of(accept), None if squares is None else squares.of(accept)
+        return None if own is None else cls(own, squared, views.level, accept)
 
     def __init__(
         self,

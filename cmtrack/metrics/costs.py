@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -27,6 +27,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 _STEPS = 200
 
@@ -64,6 +65,13 @@ class Priced(Samples):
         The same with squared weights, where weights are fractions.
     costs : ndarray of shape (K, K)
     """
+
+    kinds: ClassVar[tuple[str, ...]] = ("costs",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Priced | None:
+        counts, squares = views.statistics.matrix.counts, views.squares.matrix.counts if views.squares else None
+        return None if views.prices is None else Priced(counts, squares, views.prices)
 
     def __init__(self, counts: Counts, squares: Counts | None, costs: FloatArray) -> None:
         self.counts = counts.astype(np.float64)
@@ -142,6 +150,15 @@ class Decided(Priced):
     squares : DecisionCounts, optional
         The same with squared weights, where weights are fractions.
     """
+
+    kinds = ("decisions",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Decided | None:
+        counted = views.statistics.decisions
+        if counted is None or views.prices is None or not np.array_equal(counted.costs, views.prices):
+            return None
+        return cls(counted, views.squares.decisions if views.squares else None)
 
     def __init__(self, decisions: DecisionCounts, squares: DecisionCounts | None) -> None:
         super().__init__(decisions.counts, None if squares is None else squares.counts, decisions.costs)

@@ -29,6 +29,10 @@ class Function:
         """The value, or that of each class; NaN where it is undefined."""
         raise NotImplementedError
 
+    def applies(self, views: Any) -> bool:
+        """False where the metric means nothing in an evaluation, by its :class:`EvaluationViews`."""
+        return True
+
     def influence(self, argument: Any) -> FloatArray | None:
         """The influence in closed form; None where it is to be derived."""
         return None

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.metrics.class_curves import AVERAGES, AreaAverage
+from cmtrack.metrics.cells import SixCells
+from cmtrack.metrics.class_curves import AVERAGES, AreaAverage, ClassCurves
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.views import EvaluationViews
@@ -64,8 +65,8 @@ class Influence:
         if metric.needs == "probabilities" or metric.of == "decisions":
             weights = np.random.default_rng(0).random(len(self.rows.labels))
             return np.asarray((self.probabilities * weights).sum(axis=1))
-        if metric.of == "binary" and self.views.six is not None:
-            return self.locate(self.views.six)[1]
+        if metric.of == "binary" and (six := self.views.seen(SixCells)) is not None:
+            return self.locate(six)[1]
         _, predicted, right = self.answered(step)
         names = self.views.names(metric, step)
         if names is not None:  # of one class: is it called, and rightly
@@ -125,7 +126,7 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     """
     wanted = [metric for metric in AVERAGES if not only or metric.name in only]
     asked = [metric for metric in wanted if views.of(metric) is not None]
-    curves = views.class_curves
+    curves = views.seen(ClassCurves)
     if not asked or curves is None or rows.source is None:
         return {}
     actual, rng = rows.actual, np.random.default_rng(0)

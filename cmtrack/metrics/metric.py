@@ -40,6 +40,8 @@ NEEDS = {
 """What metrics may be functions of, by the least data that this is computed from."""
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
+RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
+"""The range of a metric by its kind of interval; of others it has no ends."""
 WITHOUT_ERROR = ("", "profile", "square")
 """Kinds of interval that need no standard error: none at all, or one that the function computes."""
 AVERAGES = ("macro", "micro", "weighted")
@@ -127,9 +129,7 @@ class Metric:
     few_errors: bool = False
 
     def __post_init__(self) -> None:
-        usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}.get(
-            self.interval
-        )
+        usual = RANGES.get(self.interval)
         if usual is not None and (self.low, self.high) == (-math.inf, math.inf):
             object.__setattr__(self, "low", usual[0])
             object.__setattr__(self, "high", usual[1])

@@ -8,7 +8,7 @@ variance of the quadratic exactly, and rows give its values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 
 class TwoClasses(NamedTuple):
@@ -137,6 +138,26 @@ class ScoreSamples(Samples):
     labels_variance : float
         Sum of s (1 - s).
     """
+
+    kinds: ClassVar[tuple[str, ...]] = ("spread", "moments", "means")
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
+        statistics, squares, step_of = views.statistics, views.squares, views.step
+        own, squared = statistics.score_moments, squares.score_moments if squares else None
+        if kind != "spread":  # where the scores are counted, too; or means without spreads
+            spread = views.seen(cls)
+            if kind == "moments":
+                return None if statistics.scores is None else spread
+            if spread is not None or step_of is None or statistics.moments is None:
+                return spread
+            positive, squared = step_of.in_positive, squares.moments if squares else None
+            of_squares = None if squared is None else Sides.of_means(squared, positive)
+            return cls(Sides.of_means(statistics.moments, positive), of_squares)
+        if own is None or step_of is None:
+            return None
+        of_squares = None if squared is None else Sides.of_score(squared)
+        return cls(Sides.of_score(own), of_squares, statistics.labels_variance or 0.0)
 
     def __init__(self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan) -> None:
         self.sides, self.squares = sides, sides if squares is None else squares

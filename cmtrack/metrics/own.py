@@ -14,11 +14,10 @@ from typing import Any
 from cmtrack.metrics.catalog import OWN_NAME, RESERVED, may_be_own
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.intervals import Interval, wilson, within_bounds
-from cmtrack.metrics.metric import BETTER, Metric
+from cmtrack.metrics.metric import BETTER, RANGES, Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.results import Results
 
-_RANGES = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0), "log": (0.0, math.inf)}
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
 _GIVE = "give extra_metrics=[...] to what loads or compares it, in the shell --metrics FILE.py:NAME"
@@ -95,7 +94,7 @@ def _check(metric: Metric) -> None:
         raise ValueError(f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}")
     if metric.interval not in INTERVALS:
         raise ValueError(f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}")
-    lowest, highest = _RANGES.get(metric.interval, (0.0, 1.0))
+    lowest, highest = RANGES.get(metric.interval, (-math.inf, math.inf))
     if not lowest <= metric.low < metric.high <= highest:
         raise ValueError(
             f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} for the interval "

@@ -24,6 +24,7 @@ from cmtrack.statistics.moments import ScoreMoments
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +173,19 @@ class LossSamples(Samples):
         Of each class's probability in each actual class.
     """
 
+    kinds = ("log losses", "brier losses", "spherical losses", "losses within")
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
+        loss = "within" if kind == "losses within" else kind.removesuffix(" losses")
+        if loss == "within" and not step and views.steps:
+            return views.seen(cls, kind, views.steps[-1])  # without a step, the loss within groups is of the last one
+        groups = views.composed[step].group_of_class if step else None
+        scores, squares = views.statistics.losses, views.squares.losses if views.squares else None
+        if scores is None or (loss == "within" and not step) or scores.place(loss, groups) is None:
+            return None
+        return cls(scores, squares, loss, groups, views.reference, views.statistics.moments)
+
     def __init__(
         self,
         scores: ProperScores,
@@ -286,6 +300,13 @@ class RankCells(Weighted):
         The same with squared weights, where weights are fractions.
     """
 
+    kinds = ("ranks",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> RankCells | None:
+        ranks, squares = views.statistics.ranks, views.squares
+        return None if ranks is None else cls(ranks, squares.ranks if squares else None)
+
     def __init__(self, ranks: RankCounts, squares: RankCounts | None = None) -> None:
         self.weight = ranks.by_rank
         self.squares = self.weight if squares is None else squares.by_rank
@@ -304,7 +325,7 @@ class RankCells(Weighted):
         return self, ranks_of(at.probabilities.T, at.rows.actual)
 
 
-class TopK:
+class TopK(Function):
     """Share of the rows whose actual class is among the k most probable ones."""
 
     def __init__(self, k: int) -> None:
@@ -312,6 +333,10 @@ class TopK:
 
     def __call__(self, counts: Any) -> Any:
         return counts[: self.k].sum() / counts.sum()
+
+    def applies(self, views: EvaluationViews) -> bool:
+        """False where all classes are among them."""
+        return self.k < len(views.statistics.matrix.labels)
 
 
 def mean_reciprocal_rank(counts: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 ACCEPTED_POSITIVE, REJECTED_POSITIVE, ACCEPTED_NEGATIVE, REJECTED_NEGATIVE = range(4)
 
@@ -230,6 +231,15 @@ class ScoreTable(Weighted):
     squares : ScoreCounts, optional
         With squared weights, where weights are fractions.
     """
+
+    kinds: ClassVar[tuple[str, ...]] = ("scores",)
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreTable | None:
+        statistics, squares = views.statistics, views.squares
+        if statistics.scores is None or views.step is None:
+            return None
+        return cls(statistics.scores, squares.scores if squares else None)
 
     def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None) -> None:
         self.scores, self.squared_scores = scores, squares

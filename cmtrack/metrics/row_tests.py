@@ -17,6 +17,8 @@ from scipy.special import logit
 
 from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined, reach, refused
 from cmtrack.metrics.calibration import ReliabilityTable
+from cmtrack.metrics.class_curves import ClassCurves
+from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import group_scores, is_positive
 from cmtrack.statistics.grid import cells_of
@@ -61,18 +63,19 @@ def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, Flo
     """Name, score, event (0 or 1) and counts of each test that applies."""
     probabilities = rows.probabilities
     assert probabilities is not None  # the caller's choice
-    if views.reliability is not None and views.step is not None:
+    reliability, curves = views.seen(ReliabilityTable), views.seen(ClassCurves)
+    if reliability is not None and views.step is not None:
         score, event = group_scores(probabilities, views.step), is_positive(rows.actual, views.step)
-        yield "calibration/pvalue", score, event, views.reliability
+        yield "calibration/pvalue", score, event, reliability
     for step in ("", *views.steps):
-        table = views.hits(step)
+        table = views.seen(HitTable, step=step)
         if table is not None:
             score, hit = table.of_rows(rows.actual, rows.predicted, probabilities)
             yield f"confidence/{step}/pvalue".replace("//", "/"), score, hit.astype(np.int64), table
-    if views.class_curves is not None:
+    if curves is not None:
         for k, name in views.held.items():
             event = (rows.actual == k).astype(np.int64)
-            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, views.class_curves.tables[k]
+            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
 
 
 def sign_test(

@@ -38,16 +38,23 @@ _Complex = npt.NDArray[np.complex128]
 class Samples:
     """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,).
 
-    ``kinds`` are the words of :attr:`Metric.of` that a class answers to.
+    Attributes
+    ----------
+    kinds : tuple of str
+        The words of :attr:`Metric.of` that the class answers to.
+    by_level, by_pairs : bool
+        True of what depends on the confidence level, and of what grows with the square of the classes.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
+    by_level: ClassVar[bool] = False
+    by_pairs: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         KINDS.update(dict.fromkeys(cls.__dict__.get("kinds", ()), cls))
 
     @classmethod
-    def seen(cls, views: EvaluationViews, kind: str) -> Samples | None:
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Samples | None:
         """The samples of an evaluation; None where metrics of this kind do not apply.
 
         Parameters
@@ -55,6 +62,8 @@ class Samples:
         views : EvaluationViews
         kind : str
             One of ``kinds``.
+        step : str
+            Encoded name of the step that a metric is of; empty for the classes themselves.
         """
         raise NotImplementedError
 

@@ -30,6 +30,7 @@ from cmtrack.statistics.moments import CrossMoments, features_of
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
+    from cmtrack.metrics.views import EvaluationViews
 
 _CLIP = 1 - 1e-12
 
@@ -162,6 +163,17 @@ class ClassScores(Samples):
         The same with squared weights, where weights are fractions.
     """
 
+    kinds = ("all scores", "class scores")
+    by_pairs = True
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassScores | None:
+        statistics, squares = views.statistics, views.squares
+        if kind == "class scores":
+            return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
+        squared = (squares.moments, squares.cross) if squares else (None, None)
+        return None if statistics.moments is None else cls(statistics.moments, statistics.cross, *squared)
+
     def __init__(
         self,
         moments: ScoreMoments,
@@ -223,6 +235,18 @@ class ClassScores(Samples):
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         psi = metric.influence_in(self)
         return None if psi is None else np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
+
+
+class EachScore(ScoreSamples):
+    """Each class's score against the others; ``class means``: where there are no two groups."""
+
+    kinds = ("class moments", "class means")
+
+    @classmethod
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
+        alone = kind == "class means"
+        scores = views.seen(ClassScores, "all scores" if alone else "class scores")
+        return None if scores is None or (alone and views.step is not None) else scores.one_vs_rest
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeVar
@@ -10,19 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics.calibration import ReliabilityTable
-from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.class_curves import ClassCurves
-from cmtrack.metrics.confidence import HitTable
-from cmtrack.metrics.costs import Decided, Priced
+from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.metric import Metric, Section
-from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.probability import LossSamples, RankCells, TopK
 from cmtrack.metrics.results import Results
-from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import KINDS, Samples
-from cmtrack.metrics.spcc import ClassScores
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray, FloatArray
@@ -30,19 +23,6 @@ from cmtrack.statistics.reduced import reduce_counts
 
 Names = Mapping[int, str]
 Kind = TypeVar("Kind", bound=Samples)
-_WITHOUT_LEVEL = (
-    "table",
-    "matrices",
-    "reduced",
-    "binary",
-    "six",
-    "ranks",
-    "spread",
-    "means",
-    "_class_scores",
-    "_losses",
-)
-_LOSSES = {"log losses": "log", "brier losses": "brier", "spherical losses": "spherical", "losses within": "within"}
 
 
 class Views:
@@ -106,39 +86,22 @@ class EvaluationViews(Views):
     ) -> None:
         self.statistics, self.grouping, self.step, self.over, self.level = statistics, grouping, step, over, level
         self.reference, self.prices = reference, prices
-        self._squares = statistics.squares
-        self._losses: dict[tuple[str, str], LossSamples | None] = {}
-        self._hits: dict[str, HitTable | None] = {}
-        self._seen: dict[str, Samples | None] = {}
-
-    def seen(self, samples: type[Kind], kind: str) -> Kind | None:
-        """The samples of a kind, as their class makes them; None where metrics of it do not apply."""
-        if kind not in self._seen:
-            self._seen[kind] = samples.seen(self, kind)
-        found: Any = self._seen[kind]
-        return found  # type: ignore[no-any-return]
+        self.squares = statistics.squares
+        self._seen: dict[tuple[str, str], Samples | None] = {}
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
-        kind = metric.of
-        if kind == "granules":
+        samples = KINDS.get(metric.of)
+        if samples is None or not metric.function.applies(self):
             return None
-        if kind in ("counts", "table", "whole table", "classes", "spans"):
-            if (kind == "whole table" or metric.section == "rough") and self.over is not None:
-                return None  # the cell in which neither side names a span is always empty; spans are no partition
-            if kind == "spans" and self.over is None:
-                return None
-            table = self.reduced[step][0] if step else self.table
-            return table.cells if kind == "counts" else table
-        if kind == "confidence":
-            return self.hits(step)
-        if kind in _LOSSES:
-            return self.losses(_LOSSES[kind], step)
-        if isinstance(metric.value, TopK) and metric.value.k >= len(self.statistics.matrix.labels):
-            return None
-        if kind in KINDS:
-            return self.seen(KINDS[kind], kind)
-        found: Samples | None = getattr(self, "six" if kind == "binary" else kind.replace(" ", "_"))
-        return None if metric.section == "prevalence" and kind == "binary" and self.means is None else found
+        return self.seen(samples, metric.of, step)
+
+    def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
+        """The samples of a kind, by default the first of their class; None where metrics of it do not apply."""
+        key = kind or samples.kinds[0], step
+        if key not in self._seen:
+            self._seen[key] = samples.of_views(self, *key)
+        found: Any = self._seen[key]
+        return found  # type: ignore[no-any-return]
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
         if "<group>" in metric.name:
@@ -174,21 +137,20 @@ class EvaluationViews(Views):
 
     def at_level(self, level: float) -> EvaluationViews:
         """The views at another level: counts are kept, estimates with intervals of their own are made again."""
-        views = self.of_part(self.statistics, level)
-        views.__dict__.update({name: value for name, value in self.__dict__.items() if name in _WITHOUT_LEVEL})
+        views = copy(self)
+        views.level = level
+        views._seen = {key: found for key, found in self._seen.items() if not KINDS[key[0]].by_level}
         return views
 
     def forget(self) -> None:
         """Drop what grows with the square of the classes; it is made again when it is asked for."""
-        for name in ("_class_scores", "class_scores"):
-            self.__dict__.pop(name, None)
-        self._seen.pop("class shares", None)
+        self._seen = {key: found for key, found in self._seen.items() if not KINDS[key[0]].by_pairs}
 
     # -- tables ----------------------------------------------------------------------------------------
 
     @cached_property
     def table(self) -> Table:
-        matrix, squares = self.statistics.matrix, self._squares
+        matrix, squares = self.statistics.matrix, self.squares
         cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
         return Table(cells, self.over, whole=matrix.counts.dtype.kind == "i")
 
@@ -212,7 +174,7 @@ class EvaluationViews(Views):
         """The reduced matrix of each step, and the same with squared weights where these are fractions."""
         if self.grouping is None:
             return ()
-        own, squares = self.statistics.matrix.counts, self._squares.matrix.counts if self._squares else None
+        own, squares = self.statistics.matrix.counts, self.squares.matrix.counts if self.squares else None
         steps = self.composed.values()
         return tuple((reduce_counts(own, s), None if squares is None else reduce_counts(squares, s)) for s in steps)
 
@@ -231,151 +193,11 @@ class EvaluationViews(Views):
         """The six counts, and the same with squared weights where these are fractions."""
         if self.step is None:
             return None
-        squares = self._squares
+        squares = self.squares
         return (
             reduce_counts(self.statistics.matrix.counts, self.step).as_binary(),
             reduce_counts(squares.matrix.counts, self.step).as_binary() if squares else None,
         )
-
-    @cached_property
-    def six(self) -> SixCells | None:
-        return None if self.binary is None else SixCells.of_counts(*self.binary)
-
-    @cached_property
-    def costs(self) -> Priced | None:
-        """The full matrix with what its cells cost, where costs are given."""
-        if self.prices is None:
-            return None
-        return Priced(
-            self.statistics.matrix.counts, self._squares.matrix.counts if self._squares else None, self.prices
-        )
-
-    @cached_property
-    def decisions(self) -> Decided | None:
-        """The decisions under these costs that the probabilities lead to, where these were given."""
-        kept = self.statistics.decisions
-        if kept is None or self.prices is None or not np.array_equal(kept.costs, self.prices):
-            return None
-        return Decided(kept, self._squares.decisions if self._squares else None)
-
-    # -- probabilities ---------------------------------------------------------------------------------
-
-    def losses(self, loss: str, step: str = "") -> LossSamples | None:
-        """A loss of the classes, or of a step's groups; without a step, the loss within groups is of the last one."""
-        if loss == "within" and not step and self.steps:
-            step = self.steps[-1]
-        if (loss, step) not in self._losses:
-            groups = self.composed[step].group_of_class if step else None
-            scores, squares = self.statistics.losses, self._squares.losses if self._squares else None
-            found = None
-            if scores is not None and (step or loss != "within") and scores.place(loss, groups) is not None:
-                found = LossSamples(scores, squares, loss, groups, self.reference, self.statistics.moments)
-            self._losses[loss, step] = found
-        return self._losses[loss, step]
-
-    @cached_property
-    def ranks(self) -> RankCells | None:
-        """The rank of the actual class, where there are more than two."""
-        if self.statistics.ranks is None:
-            return None
-        return RankCells(self.statistics.ranks, self._squares.ranks if self._squares else None)
-
-    # -- scores ----------------------------------------------------------------------------------------
-
-    @cached_property
-    def scores(self) -> ScoreTable | None:
-        """The positive group's score, counted."""
-        if self.statistics.scores is None or self.step is None:
-            return None
-        return ScoreTable(self.statistics.scores, self._squares.scores if self._squares else None)
-
-    @cached_property
-    def reliability(self) -> ReliabilityTable | None:
-        """The positive group's score, counted, as its calibration sees it."""
-        if self.statistics.scores is None or self.step is None or self.statistics.ranking_only:
-            return None
-        return ReliabilityTable(self.statistics.scores, self._squares.scores if self._squares else None, self.level)
-
-    def hits(self, step: str = "") -> HitTable | None:
-        """The hit probability of the classes, or in the groups of a step; None for two classes as they are."""
-        counts, squares = self.statistics.hits, self._squares.hits if self._squares else None
-        if counts is None or len(self.statistics.matrix.labels) < 3:
-            return None
-        if step not in self._hits:
-            accept = self.composed[step].accept if step else None
-            own, squared = counts.of(accept), None if squares is None else squares.of(accept)
-            self._hits[step] = None if own is None else HitTable(own, squared, self.level, accept)
-        return self._hits[step]
-
-    @cached_property
-    def class_curves(self) -> ClassCurves | None:
-        """The probability of each class, counted."""
-        scores = self.statistics.class_scores
-        if scores is None:
-            return None
-        return ClassCurves(scores, self._squares.class_scores if self._squares else None, self.level)
-
-    @property
-    def class_calibration(self) -> ClassCurves | None:
-        """The probability of each class, counted; None for decision values."""
-        return None if self.statistics.ranking_only else self.class_curves
-
-    @property
-    def class_pairs(self) -> ClassCurves | None:
-        """The probability of each class, where it is counted by actual class."""
-        return self.class_curves if self.class_curves is not None and self.class_curves.pairs is not None else None
-
-    @cached_property
-    def spread(self) -> ScoreSamples | None:
-        """Moments of the positive group's score."""
-        if self.statistics.score_moments is None or self.step is None:
-            return None
-        squares = self._squares.score_moments if self._squares else None
-        return ScoreSamples(
-            Sides.of_score(self.statistics.score_moments),
-            None if squares is None else Sides.of_score(squares),
-            self.statistics.labels_variance or 0.0,
-        )
-
-    @property
-    def moments(self) -> ScoreSamples | None:
-        """Moments of the positive group's score, where the scores are counted too."""
-        return None if self.scores is None else self.spread
-
-    @cached_property
-    def means(self) -> ScoreSamples | None:
-        """Moments of the positive group's score, or means without spreads: those of the group's classes add up."""
-        if self.spread is not None or self.step is None or self.statistics.moments is None:
-            return self.spread
-        squares = self._squares.moments if self._squares else None
-        positive = self.step.in_positive
-        return ScoreSamples(
-            Sides.of_means(self.statistics.moments, positive),
-            None if squares is None else Sides.of_means(squares, positive),
-        )
-
-    @cached_property
-    def class_scores(self) -> ClassScores | None:
-        """The scores of all classes, where there are more than two."""
-        return self._class_scores if len(self.statistics.matrix.labels) > 2 else None
-
-    @cached_property
-    def _class_scores(self) -> ClassScores | None:
-        statistics, squares = self.statistics, self._squares
-        if statistics.moments is None:
-            return None
-        squared = (squares.moments, squares.cross) if squares else (None, None)
-        return ClassScores(statistics.moments, statistics.cross, *squared)
-
-    @property
-    def class_moments(self) -> ScoreSamples | None:
-        """Each class's score, against the others."""
-        return None if self.class_scores is None else self.class_scores.one_vs_rest
-
-    @property
-    def class_means(self) -> ScoreSamples | None:
-        """Each class's score, against the others, where there are no two groups."""
-        return self._class_scores.one_vs_rest if self._class_scores and self.step is None else None
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:

@@ -15,8 +15,9 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
-from cmtrack.metrics.moments import TwoClasses
+from cmtrack.metrics.moments import ScoreSamples, TwoClasses
 from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.spcc import EachScore
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
@@ -30,15 +31,16 @@ class Estimated(Samples):
     """An estimated share of positives, or why there is none; of the evaluated rows, beside their actual share."""
 
     kinds = ("calibrated", "calibrated rows")
+    by_level = True
 
     def __init__(self, estimate: PrevalenceEstimate | None, actual: float | None) -> None:
         self.estimate, self.actual = estimate, actual
 
     @classmethod
-    def seen(cls, views: EvaluationViews, kind: str) -> Estimated | None:
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Estimated | None:
         """The calibrated prevalence of the positive group, where its scores are probabilities."""
         if kind == "calibrated rows":
-            own = views.seen(cls, "calibrated")
+            own = views.seen(cls)
             return None if own is None or own.actual is None else own
         if views.step is None or views.statistics.ranking_only:
             return None
@@ -56,14 +58,15 @@ class EstimatedShares(Samples):
     """Estimated shares of all classes, and what there is to warn of."""
 
     kinds = ("class shares",)
+    by_level = by_pairs = True
 
     def __init__(self, shares: ClassShares, warnings: tuple[str, ...] = ()) -> None:
         self.shares, self.warnings = shares, warnings
 
     @classmethod
-    def seen(cls, views: EvaluationViews, kind: str) -> EstimatedShares | None:
+    def of_views(cls, views: EvaluationViews, kind: str, step: str) -> EstimatedShares | None:
         """The calibrated shares of all classes, where there are no two groups."""
-        return None if views.class_means is None else estimated_shares(views.statistics, views.level)
+        return None if views.seen(EachScore, "class means") is None else estimated_shares(views.statistics, views.level)
 
     def argument(self) -> ClassShares:
         """Return the shares."""
@@ -144,6 +147,14 @@ class Actual(Fraction):
 
     def denominator(self, s: TwoClasses) -> None:
         """Return None: every sample counts."""
+
+
+class Called(Proportion):
+    """A share of the predictions, beside what the scores expect of it."""
+
+    def applies(self, views: EvaluationViews) -> bool:
+        """True where there are scores."""
+        return views.seen(ScoreSamples, "means") is not None
 
 
 def _expected(s: TwoClasses) -> Any:
@@ -240,7 +251,7 @@ PREVALENCE = Section("prevalence", "Prevalence", (
     _share("expected_count_sd_labels_only", _labels_sd, "spread",
            "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf,
            title="s.d. of the expected count, labels only"),
-    _share("classify_and_count", Proportion(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
+    _share("classify_and_count", Called(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
            "share of predicted positives", "", interval="wilson"),
     _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",
            "share of positives by labelled scores. With a calibration set: a stack of density ratios, as "

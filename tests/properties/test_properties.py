@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
 from cmtrack.metrics import lookup
-from cmtrack.metrics.binary import SIX, binary_metrics
+from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreMoments
+from support.literal import binary_metrics
 from support.problems import Array, random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)

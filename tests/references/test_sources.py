@@ -11,11 +11,10 @@ from scipy.stats import lognorm, norm
 
 from cmtrack import Grouping, evaluate
 from cmtrack.metrics import prior_corrected
-from cmtrack.metrics.binary import binary_metrics
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.spcc import d_a, fisher_mean, spcc
 from cmtrack.statistics import BinaryCounts, ScoreMoments
-from support.literal import literal_forms
+from support.literal import binary_metrics, literal_forms
 from support.problems import evaluate_counts, random_labels, random_scores
 
 # Markoulidakis et al. (2021), figure 7: logistic regression on the net promoter score

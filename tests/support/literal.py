@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import math
 
-from cmtrack.metrics.binary import binary_metrics
+from cmtrack.metrics.binary import SIX
+from cmtrack.metrics.cells import SixCells
 from cmtrack.statistics import BinaryCounts
+
+
+def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
+    """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
+    six = SixCells.of_counts(counts)
+    values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
+    return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
 
 
 def literal_forms(counts: BinaryCounts) -> dict[str, float]:

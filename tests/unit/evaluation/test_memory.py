@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, archive, evaluate
+from cmtrack import Evaluation, evaluate
 from cmtrack.comparison import constant_answer
-from cmtrack.statistics import counting, moments
+from cmtrack.statistics import counting, moments, plain
 from cmtrack.statistics.counting import SparseCounts
 
 K = 1100

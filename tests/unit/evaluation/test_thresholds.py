@@ -31,7 +31,7 @@ from cmtrack.evaluation.threshold_rules import (
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.intervals import normal_quantile, wilson
-from cmtrack.metrics.roc import six_counts
+from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.plots import plot_thresholds
 from cmtrack.statistics import ScoreCounts
 from support.problems import B20, D20, random_labels, random_problem, random_scores
@@ -274,7 +274,7 @@ def test_the_honest_cost_is_that_of_a_loop_over_rows():
     clusters = np.arange(150) // 3
     evaluation = evaluate(y, y_prob=s, groups=clusters)
     found = evaluation.threshold(MISS_5)
-    place = evaluation._influence.locate(evaluation._views.scores)[1]
+    place = evaluation._influence.locate(evaluation._views.seen(ScoreTable))[1]
     splits = RowSplits(place, np.append(np.unique(s), np.inf), None, evaluation.rows.clusters)
     list(splits)
     each = []

@@ -16,6 +16,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from cmtrack import Costs, Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.calibration import ReliabilityTable
+from cmtrack.metrics.class_curves import ClassCurves
 from cmtrack.metrics.influence import MOST_ROWS, standard_error
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
 from cmtrack.statistics.decisions import DecisionCounts
@@ -53,7 +54,7 @@ def test_vector_22():
     assert bound["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # from the counts
     for name, exact in zip(AVERAGES, by_rows, strict=True):
         assert bound[f"multiclass/{name}"] >= exact
-    pairs = evaluation._views.class_curves.pairs
+    pairs = evaluation._views.seen(ClassCurves).pairs
     assert pairs is not None
     expected = [[0.9166666667, 1], [0.9583333333, 0.9166666667], [0.9375, 0.9166666667]]
     for own, areas in zip(pairs, expected, strict=True):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison.cost_ratio import BreakEven, break_even, fieller
-from cmtrack.metrics.costs import profile_of_mean
+from cmtrack.metrics.costs import Priced, profile_of_mean
 from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words
 from cmtrack.statistics.decisions import decide
@@ -49,7 +49,7 @@ def test_the_vector_of_a_cost_matrix(tv1):
     assert tv1.standard_errors["cost/mean"] == pytest.approx(0.2454776146, abs=5e-11)
     assert tv1.metrics["cost/saved"] == pytest.approx(0.3636363636, abs=5e-11)
     assert tv1.standard_errors["cost/saved"] == pytest.approx(0.2268256727, abs=5e-11)
-    own = tv1._views.costs
+    own = tv1._views.seen(Priced)
     np.testing.assert_allclose(own.constants, [3.6, 1.0, 0.9333333333, 1.3333333333], atol=5e-11)
     assert own.ideal == pytest.approx(-0.1666666667, abs=5e-11)
     frame = tv1.costs_by_class()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
+from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.intervals import wilson
 from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage
 from cmtrack.metrics.roc import ScoreTable, with_channels
@@ -254,4 +255,4 @@ def test_a_sum_of_classes_ties_with_a_single_class_of_the_same_probability() -> 
     p = np.array([[1 / 3, 1 / 3, 1 / 3], [1 / 6, 1 / 6, 2 / 3]] * 20)
     found = evaluate(np.zeros(40, int), np.array([0, 2] * 20), y_prob=p, labels=[0, 1, 2], grouping=step)
     assert found.metrics["confidence/g/aurc"] == 0.5  # one tie: the risk of all rows at any coverage
-    assert len(found._views.hits("g").scores.values) == 1
+    assert len(found._views.seen(HitTable, step="g").scores.values) == 1
