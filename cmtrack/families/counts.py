@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cmtrack.families.hierarchy import Families
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.records import Record
 
 TallyTable: TypeAlias = npt.NDArray[np.int32]
 
@@ -33,7 +34,7 @@ the codes with their ancestors."""
 
 
 @dataclass(frozen=True, eq=False)
-class Tallies:
+class Tallies(Record):
     """Sums and sums of products of the documents' tallies; whole numbers, so that shards add up exactly.
 
     Attributes
@@ -57,11 +58,6 @@ class Tallies:
 
     def __add__(self, other: Tallies) -> Tallies:
         return Tallies(self.sums + other.sums, self.products + other.products)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tallies):
-            return NotImplemented
-        return np.array_equal(self.sums, other.sums) and np.array_equal(self.products, other.products)
 
 
 MACROS = ("precision_macro", "recall_macro", "f1_macro")
@@ -100,7 +96,7 @@ HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(Record):
     """Pairs of an actual and a predicted code of one family, for every matching at once.
 
     Attributes
@@ -131,11 +127,6 @@ class PairCounts:
         keys, masses = sum_by_key(np.concatenate((self.keys, other.keys)), np.concatenate((self.masses, other.masses)))
         return PairCounts(keys, masses, self.surplus + other.surplus)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PairCounts):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
     def within(self, start: int, stop: int, matching: str) -> FloatArray:
         """Masses of the pairs of codes ``start`` to ``stop``, shape (k, k), rows actual, columns predicted."""
         size, width = len(self.surplus), stop - start
@@ -147,7 +138,7 @@ class PairCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyStatistics:
+class FamilyStatistics(Record):
     """Mergeable statistics of documents' predicted and actual codes.
 
     Attributes
@@ -233,15 +224,6 @@ class FamilyStatistics:
             None if self.alone is None else spread(self.alone),
             self.row_ids,
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FamilyStatistics):
-            return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-
-def _same(ours: Any, theirs: Any) -> bool:
-    return np.array_equal(ours, theirs) if isinstance(ours, np.ndarray) else bool(ours == theirs)
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:

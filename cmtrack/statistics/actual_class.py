@@ -17,6 +17,7 @@ from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
+from cmtrack.statistics.records import Record
 
 LOSSES = ("log", "brier", "spherical", "within")
 """Losses of a row: minus the log of the actual class's probability, the Brier term, one less the cosine to the truth;
@@ -99,7 +100,7 @@ def _fill(losses: FloatArray, impossible: BoolArray, values: FloatArray, own: Fl
 
 
 @dataclass(frozen=True, eq=False)
-class ProperScores:
+class ProperScores(Record):
     """Proper scores by actual class: of the classes, and of the groups of each step of a grouping.
 
     Attributes
@@ -187,14 +188,6 @@ class ProperScores:
         shapes = {"n": (rows,), "impossible": (1 + len(groups), rows), "mean": wide, "m2": wide}
         return cls(groups, **plain.decode_fields(data, shapes, signed=("mean",)))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProperScores) and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("groups", "n", "impossible", "mean", "m2")
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     """Zero-based rank of the actual class by probability: the number of classes before it, shape (b,).
@@ -215,7 +208,7 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class RankCounts:
+class RankCounts(Record):
     """Rows by actual class and the rank of its probability.
 
     Attributes
@@ -263,8 +256,3 @@ class RankCounts:
 
     def __add__(self, other: RankCounts) -> RankCounts:
         return RankCounts(self.table + other.table)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RankCounts) and self.table == other.table
-
-    __hash__ = None  # type: ignore[assignment]

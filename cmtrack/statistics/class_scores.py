@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cmtrack.statistics import plain
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock
+from cmtrack.statistics.records import Record
 from cmtrack.statistics.scores import ScoreCounts, ScoreTally
 
 FEW_ROWS = 1 << 11
@@ -25,7 +26,7 @@ MOST_PAIRS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class ClassScoreCounts:
+class ClassScoreCounts(Record):
     """The probabilities of each of 3 to 30 classes, counted.
 
     Attributes
@@ -61,11 +62,6 @@ class ClassScoreCounts:
     def __add__(self, other: ClassScoreCounts) -> ClassScoreCounts:
         return ClassScoreCounts(_merged(self.tables, other.tables))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClassScoreCounts) and self.tables == other.tables
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def channels_of(n_classes: int) -> int:
     """Channels of each class's counts; 0 where these are not kept."""
@@ -98,7 +94,7 @@ class ClassTally(ScoreTally):
 
 
 @dataclass(frozen=True, eq=False)
-class HitCounts:
+class HitCounts(Record):
     """The hit probability of predictions, counted: the sum over the classes that are accepted where this is predicted.
 
     Attributes
@@ -142,13 +138,6 @@ class HitCounts:
         if not np.array_equal(self.accept, other.accept):
             raise ValueError("hit counts must be of the same steps of grouping to be merged")
         return HitCounts(self.accept, _merged(self.tables, other.tables))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, HitCounts) and np.array_equal(self.accept, other.accept) and self.tables == other.tables
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class HitTally(ScoreTally):

@@ -14,6 +14,7 @@ from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import as_weights
 from cmtrack.statistics.labels import number_labels
+from cmtrack.statistics.records import Record
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ConfusionMatrix:
+class ConfusionMatrix(Record):
     """Counts of actual by predicted classes.
 
     Attributes
@@ -123,11 +124,6 @@ class ConfusionMatrix:
 
     def __radd__(self, other: object) -> ConfusionMatrix:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ConfusionMatrix):
-            return NotImplemented
-        return self.labels == other.labels and np.array_equal(self.counts, other.counts)
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
         """The same counts with all of ``labels`` in their order; labels that are new have no samples."""

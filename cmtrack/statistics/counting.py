@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.records import Record
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
@@ -120,7 +121,7 @@ def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class SparseCounts:
+class SparseCounts(Record):
     """A table of counts that are 0 but for a few, as of many classes.
 
     Attributes
@@ -176,17 +177,6 @@ class SparseCounts:
 
     def __sub__(self, other: SparseCounts) -> SparseCounts:
         return SparseCounts(self.shape, self.places, self.sums - other.at(self.places))._held()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SparseCounts):
-            return NotImplemented
-        return (
-            self.shape == other.shape
-            and np.array_equal(self.places, other.places)
-            and np.array_equal(self.sums, other.sums)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _held(self) -> SparseCounts:
         there = self.sums != 0

@@ -16,6 +16,7 @@ from cmtrack.statistics.counting import Counts, blocks, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.records import Record
 
 _TIE = 1e-12
 
@@ -37,7 +38,7 @@ def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class DecisionCounts:
+class DecisionCounts(Record):
     """Rows by actual class and decision, and the costs that were expected.
 
     Attributes
@@ -105,10 +106,3 @@ class DecisionCounts:
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:
         return DecisionCounts.merge([self, other])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DecisionCounts) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("costs", "counts", "mean", "m2")
-        )
-
-    __hash__ = None  # type: ignore[assignment]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import AT_ONCE, Counts, blocks, compact
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.records import Record
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +375,7 @@ _ALONE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class CrossMoments:
+class CrossMoments(Record):
     """Sums of products of the features (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
 
     Attributes
@@ -403,11 +404,6 @@ class CrossMoments:
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
         return CrossMoments(self.sums + other.sums)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CrossMoments) and np.array_equal(self.sums, other.sums)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def products(block: ClassBlock, features: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 from cmtrack import notebook
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.records import Record
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class BinaryCounts(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedConfusionMatrix:
+class ReducedConfusionMatrix(Record):
     """An M x M + IM matrix: groups of classes, with the intragroup mismatches kept apart.
 
     Attributes
@@ -105,15 +106,6 @@ class ReducedConfusionMatrix:
     labels: tuple[Label, ...]
     name: str
     positive: Label | None = None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ReducedConfusionMatrix):
-            return NotImplemented
-        return (
-            (self.labels, self.name, self.positive) == (other.labels, other.name, other.positive)
-            and np.array_equal(self.counts, other.counts)
-            and np.array_equal(self.mismatches, other.mismatches)
-        )
 
     @property
     def actual(self) -> Counts:

@@ -25,6 +25,7 @@ from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.records import Record
 from cmtrack.statistics.score_pass import in_threads, sum_of_group
 from cmtrack.statistics.segment_values import (
     MAX_SEGMENTS,
@@ -67,7 +68,7 @@ def _value(data: Any, inside: bool = False) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class SegmentCounts:
+class SegmentCounts(Record):
     """Statistics of each segment of one column, with C = S K classes: those of the first segment first.
 
     Attributes
@@ -257,21 +258,9 @@ class SegmentCounts:
         moments = self.moments
         return replace(self, moments=None if moments is None else moments.components(slice(0, self.n_classes)))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SegmentCounts) and (
-            self.values == other.values
-            and np.array_equal(self.rows, other.rows)
-            and np.array_equal(self.matrix, other.matrix)
-            and self.losses == other.losses
-            and self.ranks == other.ranks
-            and self.moments == other.moments
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True, eq=False)
-class Segmented:
+class Segmented(Record):
     """Statistics of the segments of each column.
 
     Attributes
@@ -361,11 +350,6 @@ class Segmented:
     def without_group_score(self) -> Segmented:
         """The same without the moments of the positive group's score."""
         return Segmented(self.labels, {name: one.without_group_score() for name, one in self.columns.items()})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Segmented) and (self.labels, self.columns) == (other.labels, other.columns)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def count_segments(

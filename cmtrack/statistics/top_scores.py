@@ -10,6 +10,7 @@ import numpy as np
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.records import Record
 
 CELLS = 64
 _LOW, _HIGH = -4.0, 12.0
@@ -19,7 +20,7 @@ _MOST_WAITING = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class TopScoreCounts:
+class TopScoreCounts(Record):
     """Samples by row (such as actual class), most probable class and cell of its probability.
 
     Attributes
@@ -97,13 +98,6 @@ class TopScoreCounts:
 
     def __sub__(self, other: TopScoreCounts) -> TopScoreCounts:
         return TopScoreCounts(self.table - other.table)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TopScoreCounts):
-            return NotImplemented
-        return self.table == other.table
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class TopTally:
