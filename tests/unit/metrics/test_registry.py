@@ -13,7 +13,7 @@ import pytest
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.evaluation import catalog
 from cmtrack.evaluation.catalog import CATALOG, lookup
-from cmtrack.metrics.catalog import Sections
+from cmtrack.metrics.catalog import RESERVED, Sections
 from cmtrack.metrics.metric import Metric
 from cmtrack.report.views import report_html
 from support.problems import random_guesses, random_labels, random_problem, random_scores
@@ -77,6 +77,10 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
         assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
     assert (name in good.count_intervals()) == metric_of_counts
     assert name in Evaluation.metrics.fget(good + good)  # type: ignore[attr-defined]
+
+
+def test_sections_of_all_kinds_are_reserved() -> None:
+    assert {metric.section for metric in CATALOG} == RESERVED
 
 
 @pytest.mark.parametrize("classes", [2, 3])
