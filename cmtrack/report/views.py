@@ -155,7 +155,7 @@ def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 def notebook_html(evaluation: BaseEvaluation) -> str:
     """An evaluation in a notebook: its first sentences, four numbers, the matrix, and warnings."""
     view = view_of(evaluation)
-    first, *more = view.lead(evaluation)
+    first, *more = *view.lead(evaluation), BETWEEN.join(view.content(evaluation)["head"])
     tiles = "".join(
         f"<td>{escape(row['title'])}<br><b>{escape(row['value'])}</b> {escape(row['interval'])}</td>"
         for row in _first_numbers(evaluation)
@@ -167,7 +167,7 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
     rest = f"{len(evaluation.metrics)} metrics: .to_frame(); figures: .figures(); the whole report: .report()."
     return notebook.view(
         f"<p><b>{escape(first)}</b></p>",
-        *map(notebook.sentence, [*more, BETWEEN.join(view.content(evaluation)["head"])]),
+        *map(notebook.sentence, more),
         f"<table><tr>{tiles}</tr></table>",
         matrix,
         notebook.sentence(rest),
