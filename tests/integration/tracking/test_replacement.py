@@ -189,9 +189,9 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     plain = [unescape(line.replace("\\", "")) for line in lines]
     address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
     said = verdict(evaluation)
-    assert plain[1] == f"**Evaluation “val set”**: {said[0]} [Report]({address})"
+    assert plain[0] == f"**Evaluation “val set”**: {said[0]} [Report]({address}) <!-- cmtrack val set/ -->"
     assert said[0].startswith("Finds ")
-    assert plain[2] == said[1]
+    assert plain[1] == said[1]
     pictures = [line for line in lines if line.startswith("!")]
     picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
     assert pictures == [f"![Reduced matrix: two]({picture})"]
