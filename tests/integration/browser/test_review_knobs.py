@@ -371,7 +371,7 @@ def test_the_python_of_thresholds_and_segments_prints_the_numbers_of_the_page(pa
         assert [float(part) for part in re.findall(r"[\d.]+", line)] == pytest.approx(own, 1e-9)
 
 
-def test_python_and_command_line_of_runs_in_a_store(browser, store, tmp_path, capsys):
+def test_python_and_command_line_of_runs_in_a_store(browser, store, undrawn, tmp_path, capsys):
     import shlex
     import subprocess
     import sys

@@ -20,7 +20,7 @@ from cmtrack.report.views import report_html, view_of
 from cmtrack.tracking.names import digests
 from support.families import by_ten, generated, of_figures
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def of_quality(right: float, n: int = 500) -> FamilyEvaluation:
@@ -37,6 +37,7 @@ def logged(store):
     return store, run.info.run_id, evaluation
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_gets_the_headline_metrics_files_and_tags(logged):
     client, run_id, evaluation = logged
     run = client.get_run(run_id)

@@ -31,7 +31,7 @@ from support.components import BUCKET, KEYS, state_of, tracking_server
 from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child, forked_workers
 from support.problems import random_problem
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
@@ -151,6 +151,7 @@ def test_it_goes_on_behind_the_script(proxy, judged):
     assert load_evaluation(run_id) == judged
 
 
+@pytest.mark.usefixtures("drawn")
 def test_pushing_twice_is_pushing_once(proxy, judged, tmp_path):
     run_id = new_run()
     proxy.fault = lambda *request: DROP if batch(*request) else PASS
@@ -632,6 +633,7 @@ def test_eight_processes_log_at_once(store, tmp_path):
     assert not Path("cmtrack_spool").exists()
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(store, tmp_path):
     run_id = store.create_run("1").info.run_id
     process = child(store.tracking_uri, run_id, 1, "slow")
@@ -681,6 +683,7 @@ def test_an_entry_that_another_process_sends_is_left_to_it(store, judged):
     assert [entry.status for entry in push(experiment_name="e")] == ["sent"]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
     run_id = new_run()
     released, held = threading.Event(), []

@@ -31,7 +31,7 @@ from support.faults import FILE_FAULTS, Ended, with_file_fault
 from support.problems import random_problem
 from support.stores import sqlite_store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 ALL = os.environ.get("CMTRACK_TEST_ALL")
 WHOLE, WAITING, SAID, NOTHING, ELSE = "whole", "waiting", "said", "nothing was begun", "else"

@@ -11,11 +11,12 @@ import pytest
 from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, name="level")
 
 
+@pytest.mark.usefixtures("drawn")
 def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server, seven_classes):
     y, p = seven_classes
     run_id = mlflow.MlflowClient().create_run("0").info.run_id
