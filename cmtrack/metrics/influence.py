@@ -140,11 +140,11 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     if rows.weights is not None:
         weights = rows.weights[drawn]
         squares = squares * (weights if weights.dtype.kind == "i" else weights**2)
-    probabilities = rows.source.take(drawn).array
+    places = list(curves.places(rows.source.take(drawn).array))
     errors = {}
     for metric in asked:
         if isinstance(metric.value, AreaAverage) and math.isfinite(metric.number(curves)):
-            psi = metric.value.influence_of_rows(curves, actual[drawn], curves.places(probabilities))
+            psi = metric.value.influence_of_rows(curves, actual[drawn], places)
             errors[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
     return errors
 

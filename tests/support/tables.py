@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import runpy
 import shutil
 import sys
 from dataclasses import fields, replace
@@ -14,8 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmtrack import Evaluation
+from cmtrack import Evaluation, evaluate
 from cmtrack.statistics.collected import Statistics
+from support import ROOT
+from support.problems import random_problem
 
 FILES = ("parquet", "glob", "folder", "csv")
 FRAMES = ("duckdb", "polars", "polars lazy", "pandas", "pyarrow", "dask")
@@ -25,6 +28,7 @@ EVERY_SOURCE = [
 ]
 """Parameters of a test that looks at every source that is known."""
 
+EXAMPLE = ROOT / "examples" / "table_engines.py"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java: its thorough compiler takes longer than a test."""
 
@@ -182,3 +186,15 @@ def assert_moments(found: Any, expected: Any) -> None:
         rounding = 8 * np.finfo(float).eps * largest**power * (n if power > 1 else 1)
         off = np.abs(getattr(found, name) - getattr(expected, name))
         assert (off <= 1e-10 * scale[name] + rounding).all(), (name, off.max())
+
+
+def assert_example_agrees(engine: str, folder: Path) -> None:
+    """What the example computes by an engine is what ``evaluate`` computes."""
+    example = runpy.run_path(str(EXAMPLE))
+    y, _, p = random_problem(3, n=400, k=10)
+    rows = folder / "predictions"
+    rows.mkdir()
+    pd.DataFrame(p, columns=[f"p_{digit}" for digit in range(10)]).assign(y=y).to_parquet(rows / "part.parquet")
+    found, expected = example[f"by_{engine}"](rows), evaluate(y, y_prob=p, grouping=example["LOOPS"])
+    assert found.confusion_matrix == expected.confusion_matrix
+    assert found.metrics == pytest.approx(expected.metrics, rel=1e-9, nan_ok=True)

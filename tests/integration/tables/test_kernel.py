@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import Stream, batches, find_source
 from support.problems import random_problem
-from support.tables import ENGINES, as_table, assert_same
+from support.tables import ENGINES, as_table, assert_example_agrees, assert_same, ray_data
 
 N, K = 600, 4
 Y, BEST, P = random_problem(21, n=N, k=K, digits=3)
@@ -149,6 +149,15 @@ def test_ray(case: str) -> None:
     wrong = as_table("ray", FRAME.assign(p1=np.nan), Path())
     with pytest.raises(ValueError, match=f"NaN or null in {N} of {N} rows"):
         evaluate_table(wrong, y_true="y", y_prob="p*")
+
+
+@pytest.mark.slow
+def test_ray_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    ray_data()
+    for name in ("init", "shutdown"):  # the one that other tests have started
+        monkeypatch.setattr(ray, name, lambda **_: None)
+    assert_example_agrees("ray", tmp_path)
 
 
 def test_what_streams_arrow_is_a_table() -> None:
