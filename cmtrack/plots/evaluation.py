@@ -46,10 +46,6 @@ def evaluation_figures(
 ) -> Mapping[str, Figure]:
     """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`.
 
-    Notes
-    -----
-    Cost: about 0.1 s for each figure that is asked for, whatever the number of rows.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -131,10 +127,6 @@ def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistenc
     ------
     ValueError
         If the band is another one.
-
-    Notes
-    -----
-    Cost: about 0.2 s with its band, which is drawn from simulated labels.
 
     Examples
     --------

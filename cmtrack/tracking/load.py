@@ -61,10 +61,6 @@ def load_evaluation(
     ConnectionError
         If the tracking server does not answer.
 
-    Notes
-    -----
-    Cost: one file read from the artifact store, of some 10 kB to some MB; with ``rows=True`` the predictions, too.
-
     Examples
     --------
     >>> import mlflow

@@ -49,10 +49,6 @@ class LoggedEvaluation:
     replaced : str
         Which other evaluation of the run had to make room, in a sentence; empty where none had.
 
-    Notes
-    -----
-    Cost: holds the evaluation, with its rows.
-
     Examples
     --------
     >>> import mlflow

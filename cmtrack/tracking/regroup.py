@@ -56,10 +56,6 @@ class RegroupedRun:
         Whether the run held this very regrouping, so that nothing was read or written; its metrics are the logged
         ones.
 
-    Notes
-    -----
-    Cost: two sets of headline numbers.
-
     Examples
     --------
     >>> import mlflow

@@ -83,10 +83,6 @@ def segment_runs(
     UserWarning
         If the rows are matched by their place alone.
 
-    Notes
-    -----
-    Cost: for each run the reading of its evaluation and predictions, and one pass over its n rows.
-
     Examples
     --------
     >>> import mlflow

@@ -23,10 +23,6 @@ _OWN = frozenset(
 def options() -> frozenset[str]:
     """The names of all options.
 
-    Notes
-    -----
-    Cost: microseconds, but for the first call, which imports cmtrack's options.
-
     Examples
     --------
     >>> from cmtrack_integrations.mlflow_evaluator import options
@@ -131,10 +127,6 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 def own_config(config: Any) -> dict[str, Any]:
     """The options, also if they are nested under the evaluator's name.
-
-    Notes
-    -----
-    Cost: microseconds.
 
     Examples
     --------

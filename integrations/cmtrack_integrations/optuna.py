@@ -30,10 +30,6 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
     ValueError
         If there is no such metric, or it has no better or worse.
 
-    Notes
-    -----
-    Cost: microseconds for each metric.
-
     Examples
     --------
     >>> from cmtrack_integrations.optuna import directions
@@ -201,10 +197,6 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     ------
     ValueError
         If no trial of the study was evaluated.
-
-    Notes
-    -----
-    Cost: that of :func:`cmtrack.compare` for the runs of the trials.
 
     Examples
     --------

@@ -237,10 +237,6 @@ def probabilities(logits: Any) -> Any:
     ValueError
         If the shape is another one.
 
-    Notes
-    -----
-    Cost: O(n K).
-
     Examples
     --------
     >>> import torch

@@ -128,10 +128,6 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     ComputeMetrics
         Its ``.evaluation`` is the last evaluation.
 
-    Notes
-    -----
-    Cost: for each evaluation of the trainer that of :func:`cmtrack.evaluate`.
-
     Examples
     --------
     >>> import torch
