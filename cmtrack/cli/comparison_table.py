@@ -46,7 +46,7 @@ class Column:
     right : bool
         Whether it is set to the right.
     brief : Column, optional
-        What stands in its place where columns that decide do not fit.
+        Its replacement if columns that decide do not fit.
     folds : bool
         Whether it is a name, which may go on over several lines.
     """

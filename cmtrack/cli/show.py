@@ -240,4 +240,4 @@ _OUTCOMES = (
     ("tp", True, True, ""), ("imp", True, True, ", wrong class"), ("fn", True, False, ""),
     ("fp", False, True, ""), ("tn", False, False, ""), ("imn", False, False, ", wrong class"),
 )  # fmt: skip
-"""Outcomes, whether they are actually positive and called so, and what is wrong beside."""
+"""Outcomes: actually positive, called positive, and an additional error."""

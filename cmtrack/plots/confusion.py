@@ -118,7 +118,7 @@ def plot_reduced_matrix(
 ) -> Figure:
     """Draw a reduced confusion matrix with its intragroup mismatches (the M x M + IM layout).
 
-    The mismatches stand apart in another hue, as an extra column and, repeated, as an extra row; the
+    The mismatches are set apart in another hue, as an extra column and, repeated, as an extra row; the
     corner is blank. Shares are of the actual group's total, which is the row's sum with its mismatches.
 
     Parameters

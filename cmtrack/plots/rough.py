@@ -59,7 +59,7 @@ def plot_rough_approximations(
     labels : sequence of length K
         Class names.
     condition : str, optional
-        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It stands under the figure.
+        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It is printed under the figure.
     title, ax : optional
         Of the axes; by default those of a new figure, which pyplot does not know.
 

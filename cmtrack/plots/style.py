@@ -299,7 +299,7 @@ def arrange(
     """Lay out panels in the space left by labels, the figure's title and `below`.
 
     All panels of a column are equally wide, all of a row equally high; the rows are as high as each other, or as
-    `heights` to each other. Everything is measured once, where it stands.
+    `heights` to each other. Everything is measured once, in its place.
     """
     use_fallbacks(figure)
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]

@@ -441,7 +441,7 @@ def reduced(
 
     A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
     ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``anew`` has their metrics by
-    run id where they are judged so already; ``read`` names what the comparison reads beside the labels.
+    run id where they are judged so already; ``read`` names what the comparison reads besides the labels.
     """
 
     def logged(run: TrackedRun, name: str) -> float | None:

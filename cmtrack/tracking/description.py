@@ -1,6 +1,6 @@
 """Markdown blocks inside an MLflow description that users may edit.
 
-Each block stands between two comments, which MLflow does not show: it is written anew without touching what a person
+Each block is enclosed by two comments, which MLflow does not show: it is rewritten without touching what a person
 wrote. Links to files of a run are written when the run is known, without a host: they survive a move of the server.
 """
 
@@ -124,7 +124,7 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
     """Insert a labelled block into a description: in place of its earlier version, else at the end.
 
-    Nothing else is touched. The label stands at the end of the block's first line, since lists of MLflow show the
+    Nothing else is touched. The label is at the end of the block's first line, since lists of MLflow show the
     text as it is: the line begins with words. A block that would make the text longer than MLflow takes is left out;
     one that the first version of cmtrack wrote, without a label, goes.
 
@@ -132,7 +132,7 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
     ----------
     note, block : str
     prefix : str, default ""
-        Of the evaluation; it is the label. That of a review stands in brackets, which no prefix has.
+        Of the evaluation; it is the label. That of a review is in brackets, which no prefix has.
     first : bool, default False
         Whether a new block goes before all others of cmtrack.
     """

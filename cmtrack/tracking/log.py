@@ -246,23 +246,12 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool 
     """Write the whole evaluation to the spool; the package has no folder if no place is writable."""
     import mlflow
 
-    place: dict[str, Any] = {
-        "run_id": wanted.run_id,
-        "prefix": wanted.prefix,
-        "step": wanted.step,
-        "model_id": wanted.model_id,
-        "tracking_uri": mlflow.get_tracking_uri(),
-    }
     rows = _rows_writer(evaluation, wanted.predictions)
-    asked: dict[str, Any] = {
-        "metrics": wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics),
-        "on_existing": wanted.on_existing,
-        "dataset": wanted.dataset,
-    }
-    with spool.new_entry(**place, **asked, rows=rows is not None) as draft:
-        package = build(
-            evaluation, draft.write, **place, **asked, rows=rows, views_too=views_too, run_name=wanted.run_name
-        )
+    intent = {name: value for name, value in vars(wanted).items() if name not in ("predictions", "run_name")}
+    intent["metrics"] = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
+    intent["tracking_uri"] = mlflow.get_tracking_uri()
+    with spool.new_entry(**intent, rows=rows is not None) as draft:
+        package = build(evaluation, draft.write, **intent, rows=rows, views_too=views_too, run_name=wanted.run_name)
         folder = draft.settle()
     if draft.refusals:
         instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"
@@ -289,8 +278,8 @@ def name_of_run(run_id: str) -> str:
     import mlflow
 
     active = mlflow.active_run()
-    known = active.info.run_name if active is not None and active.info.run_id == run_id else None
-    return str(known or made_runs.get(run_id, ""))
+    name = active.info.run_name if active is not None and active.info.run_id == run_id else None
+    return str(name or made_runs.get(run_id, ""))
 
 
 def _model(model_id: str | None) -> str | None:
@@ -302,9 +291,9 @@ def _model(model_id: str | None) -> str | None:
 
 
 def _rows_writer(evaluation: BaseEvaluation, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
-    kept, said = settings.with_kept_rows(evaluation, wanted)
-    _log.info(said)
-    return None if kept is None else kept.write_rows
+    with_rows, sentence = settings.with_kept_rows(evaluation, wanted)
+    _log.info(sentence)
+    return None if with_rows is None else with_rows.write_rows
 
 
 def _not_computed(

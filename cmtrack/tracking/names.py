@@ -20,7 +20,7 @@ PREDICTIONS_FILE = ROWS_NAME
 DIGESTS = "digests"
 """Tag of what programs know an evaluation by, as JSON; see :func:`digests`. The other tags are for people."""
 ROWS_FILE = "predictions_file"
-"""Entry of it that names the file of the rows' predictions, where it stands under another prefix."""
+"""Its entry that names the file of the rows' predictions, if that has another prefix."""
 REGROUPING = "regrouping"
 """Entry of it: a digest of all that a regrouped evaluation was made from, and how."""
 TAGS_BEFORE = {
@@ -29,7 +29,7 @@ TAGS_BEFORE = {
 }  # fmt: skip
 """The tags of their own that earlier versions wrote, by entry."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
-"""Tags for people, by their names in earlier versions: beside long values MLflow's pages cut names over 15 letters."""
+"""Readable tags, by their names in earlier versions: next to long values MLflow's pages cut names over 15 letters."""
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"

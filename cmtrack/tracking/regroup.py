@@ -1,4 +1,4 @@
-"""Past runs under another grouping: new metrics and files beside the old ones, without the data or the models."""
+"""Past runs under another grouping: new metrics and files next to the old ones, without data or models."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def regroup_runs(
 ) -> list[RegroupedRun]:
     """Reduce past runs anew under a grouping, and log the result into the same runs under a prefix.
 
-    What the runs hold stays as it is; the new metrics, files and tags stand beside it, and
+    What the runs hold stays as it is; the new metrics, files and tags are added, and
     ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. Another regrouping under the same prefix is
     overwritten. Several runs are worked on at once; an interrupt ends the work with whole runs, and a second call does
     the others.

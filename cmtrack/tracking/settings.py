@@ -156,7 +156,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     return out, (f"the {what} in {rows} ({kept.reason})",)
 
 
-# -- where settings stand --------------------------------------------------------------------------------------
+# -- sources of settings --------------------------------------------------------------------------------------
 
 
 def _asked(asked: Any) -> str:

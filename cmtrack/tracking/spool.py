@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 INPUTS = "inputs.npz"
 ARTIFACTS = "artifacts"
 CHARTS = "charts"
-"""Folder of the images for MLflow\'s charts, beside the artifacts."""
+"""Folder of the images for MLflow's charts, next to the artifacts."""
 SENT = ".sent"
 GRACE = 600.0
 """Seconds without a write after which an entry without a lock counts as abandoned."""
@@ -229,7 +229,7 @@ def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
     """A new entry to write into; its destination is written first.
 
     An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
-    among it, and is passed on. ``of`` is an unfinished entry that the new one takes the place of: beside that it is
+    among it, and is passed on. ``of`` is an unfinished entry that the new one replaces: next to the new one it is
     none any more.
     """
     draft = Draft(intent, of)
@@ -348,7 +348,7 @@ def read_intent(folder: Path) -> dict[str, Any]:
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
     """Lock an entry, or the place it is sent to; gives False if another sender holds the lock.
 
-    A place is locked by a file beside the entries, which is gone afterwards: entries of one spool do not mix there.
+    A place is locked by a temporary file next to the entries: entries of one spool do not mix there.
     ``anew`` takes it from a thread that will stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]

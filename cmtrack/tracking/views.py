@@ -62,7 +62,7 @@ class Form:
     longest : int
         Characters of an experiment's tag.
     named : bool
-        Whether the state stands in an envelope with the view's name, which the menu of views lists.
+        Whether the state is wrapped in an envelope with the view's name, which the menu of views lists.
     """
 
     longest: int

@@ -1,9 +1,9 @@
 """A worker process for pages outside the server's threads, with a short queue.
 
-A comparison takes a processor for seconds. In a thread of the server it would hold up every answer of MLflow's API,
-and a request that waits holds one of the server's threads. So a user has a few places among those who wait, all users
-together some more, and whoever finds none is asked to come again. A request waits a short time; the page is made all
-the same, and is there for who asks again. What takes too long is stopped by ending its process.
+A comparison takes seconds of processor time. In a thread of the server it would delay every answer of MLflow's API,
+and a waiting request holds one of the server's threads. So each user has a few places in the queue, all users together
+some more, and further requests are asked to retry. A request waits a short time; its page is rendered all the same, and
+cached for the retry. A comparison that takes too long is stopped by ending its process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Works:
     Parameters
     ----------
     command : sequence of str
-        Starts the process: for each line of JSON that it reads it writes a status, a length and so many bytes.
+        Starts the process: for each line of JSON that it reads it writes a status, a length and that many bytes.
     """
 
     def __init__(self, command: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ def log_fitted(
     y : array-like of shape (n,), optional
         Its labels; by default those of the Pool.
     every : int, optional
-        Also log an evaluation of the first so many rounds, twice as many, and so on; the step is the number of rounds.
+        Also log evaluations at every multiple of this number of rounds; the step is the number of rounds.
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,

@@ -29,7 +29,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
         As ``fit`` takes it: arrays, a ``keras.utils.PyDataset``, a ``tf.data.Dataset`` that ends, a torch
         ``DataLoader``. ``y`` holds class numbers or one-hot rows.
     every : int, optional
-        Also log an evaluation after every so many epochs; the step is the epoch, as Keras counts it.
+        Also log an evaluation each time after this number of epochs; the step is the epoch, as Keras counts it.
     from_logits : bool, default False
         Whether the model's outputs are logits, of which softmax or sigmoid make probabilities.
     predict : callable, optional

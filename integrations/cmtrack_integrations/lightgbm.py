@@ -22,7 +22,7 @@ class EvaluationCallback:
     """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
-    callback instead of beside it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is
+    callback instead of next to it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is
     evaluated at the end; the tag ``cmtrack.rounds`` says so (``"24 of 74, by early stopping"``).
 
     Parameters
@@ -32,7 +32,7 @@ class EvaluationCallback:
     y : array-like of shape (n,)
         Its labels. Where ``labels`` are names, ``y`` may hold class numbers.
     every : int, optional
-        Also log an evaluation after every so many rounds; the step is the number of rounds.
+        Also log an evaluation each time after this number of rounds; the step is the number of rounds.
     early_stopping : int or callback, optional
         Rounds without improvement, or what ``lightgbm.early_stopping(...)`` gives.
     predict : callable, optional

@@ -41,7 +41,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     on : "validate" or "test", default "validate"
         What is evaluated. For both take two callbacks, with a ``prefix``.
     every : int, optional
-        Also log after every so many epochs of a training; the step is the epoch.
+        Also log each time after this number of epochs; the step is the epoch.
     collect : callable, optional
         ``collect(outputs, batch)`` gives the mapping; keys as above.
     dataloader : int, default 0

@@ -1,6 +1,6 @@
 """Apps of ``mlflow server``: MLflow's own, with cmtrack's pages in it (entry points ``mlflow.app``).
 
-``mlflow server --app-name cmtrack`` serves them beside everything else, ``--app-name cmtrack-auth`` the same behind
+``mlflow server --app-name cmtrack`` serves them with everything else, ``--app-name cmtrack-auth`` the same behind
 MLflow's basic-auth. MLflow has no public way to do either. This file alone names
 insides of its server; where a version lacks one, the server starts all the same, and the pages say what is missing.
 """

@@ -165,7 +165,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
     judge : ComputeMetrics
         What the trainer has as ``compute_metrics``; its options hold.
     every : int, optional
-        Also log every so many evaluations during the training; the step is the trainer's global step.
+        Also log each time after this number of evaluations during the training; the step is the trainer's global step.
 
     Attributes
     ----------

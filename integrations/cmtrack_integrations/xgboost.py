@@ -33,7 +33,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
     y : array-like of shape (n,), optional
         Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold class numbers.
     every : int, optional
-        Also log an evaluation after every so many rounds; the step is the number of rounds.
+        Also log an evaluation each time after this number of rounds; the step is the number of rounds.
     predict : callable, optional
         ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed for objectives of
         your own, whose outputs are margins.

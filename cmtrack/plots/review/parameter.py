@@ -57,7 +57,7 @@ def plot_metric_against_parameter(
 
     For a numeric parameter a line joins the means at each of its values, unless there are many values of one run
     each; the axis is logarithmic where all values are positive and the largest is at least 100 times the smallest.
-    Categories stand beside each other in the order in which they come, with a short line at the mean where there
+    Categories are side by side in the order of their first run, with a short line at the mean where there
     are several runs. Runs at the same value are drawn side by side in the order given, as far as there is room.
 
     Parameters

@@ -299,7 +299,7 @@ def draw_panel(
 
 
 def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
-    """The texts beside the rows: each value with its interval."""
+    """The texts next to the rows: each value with its interval."""
     places = decimals(centres)
     texts = []
     for centre, (low, high) in zip(centres, limits, strict=True):

@@ -104,7 +104,7 @@ class CrossValidated:
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
 
     def score(self, X: Any, labels: Sequence[Label] | None = None) -> list[FloatArray]:
-        """Probabilities of other rows by the model of each fold: the ``target=`` beside :attr:`calibration`.
+        """Probabilities of other rows by the model of each fold: the ``target=`` that goes with :attr:`calibration`.
 
         Parameters
         ----------
