@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -266,7 +267,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import probe
     from cmtrack.tracking.settings import with_kept_rows
-    from cmtrack.tracking.store import create_run, end_run, quiet, tracking_store
+    from cmtrack.tracking.store import create_run, end_run, experiment_named, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
@@ -275,9 +276,9 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         run_id = where["run_id"]
         own = run_id is None
         if run_id is None:
-            experiment = _experiment(client, where["experiment"])
+            experiment = where["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
             name = where["run_name"] or file.stem
-            run_id = str(create_run(client, experiment, name).info.run_id)
+            run_id = str(create_run(client, experiment_named(client, experiment), name).info.run_id)
         wish = _WISHES[where["predictions"]]
         rows = with_kept_rows(evaluation, wish)[1]
         logged = log_evaluation(
@@ -291,16 +292,6 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
         raise WorkFailed(f"the evaluation was not logged: {logged.error}{kept}")
     return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri), "rows": rows}
-
-
-def _experiment(client: Any, name: str | None) -> str:
-    import os
-
-    name = name or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
-    found = client.get_experiment_by_name(name)
-    if found is not None and found.lifecycle_stage != "active":
-        raise WorkFailed(f"the experiment {name!r} is deleted: restore it, or choose another name")
-    return str(client.create_experiment(name) if found is None else found.experiment_id)
 
 
 def _print(evaluation: Evaluation, done: dict[str, Any]) -> None:

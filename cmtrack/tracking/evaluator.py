@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -181,11 +180,12 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
     if wanted is None:
         return None
     if isinstance(wanted, str) and "*" in wanted:
-        before, _, after = wanted.partition("*")
-        found = [name for name in table if fnmatch.fnmatchcase(name, f"{_plain(before)}*{_plain(after)}")]
-        if not found:
+        from cmtrack.sources import match_pattern
+
+        columns = match_pattern(wanted, list(table))
+        if not columns:
             raise ValueError(f"no column is called like y_prob={wanted!r}; the columns are {list(table)[:30]}")
-        return {name[len(before) : len(name) - len(after)]: table[name] for name in found}
+        return {label: table[name] for label, name in columns.items()}
     if isinstance(wanted, str):
         return _column(table, wanted, "y_prob")
     if isinstance(wanted, Mapping):
@@ -195,10 +195,6 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
     raise ValueError(
         f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got {wanted!r}"
     )
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", "[[]").replace("?", "[?]")
 
 
 def _predicted(

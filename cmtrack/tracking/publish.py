@@ -25,8 +25,8 @@ from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
-from cmtrack.tracking.runs import client_for, experiment_ids, from_entity, version_for, versions_of
-from cmtrack.tracking.store import end_run
+from cmtrack.tracking.runs import client_for, from_entity, version_for, versions_of
+from cmtrack.tracking.store import end_run, experiment_named
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -104,7 +104,7 @@ def publish(
     experiment_id = (
         _own_experiment(client, home.experiment_id, problems)
         if experiment_name is None
-        else _experiment(client, experiment_name)
+        else experiment_named(client, experiment_name)
     )
     name = run_name or f"review: {comparison.criterion}"
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
@@ -179,16 +179,6 @@ def _others(comparison: Comparison) -> Iterator[Run]:
     yield from (stop.run for stop in comparison.failed)
 
 
-def _experiment(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """The id of an experiment, which is created if absent, with an artifact location or the store's default."""
-    found = client.get_experiment_by_name(name)
-    if found is None:
-        return str(client.create_experiment(name, location))
-    if found.lifecycle_stage != "active":
-        raise ValueError(f"the experiment {name!r} is {found.lifecycle_stage}: it accepts no run")
-    return experiment_ids(client, [name])[0]
-
-
 def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
     """The separate experiment for reviews; if it cannot be created, that of the runs."""
     from mlflow.exceptions import MlflowException
@@ -198,7 +188,7 @@ def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
         return of
     served = urlsplit(home.artifact_location or "").scheme in ("", "http", "https", "mlflow-artifacts")
     try:
-        return _experiment(client, home.name + REVIEWS, None if served else home.artifact_location)
+        return experiment_named(client, home.name + REVIEWS, None if served else home.artifact_location)
     except (MlflowException, ValueError) as error:
         problems.append(f"the review is in the experiment of its runs: {first_line(error)}")
         return of

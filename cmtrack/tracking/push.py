@@ -19,7 +19,7 @@ from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patien
 from cmtrack.tracking.manifest import MAX_BYTES, destination, read
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
 from cmtrack.tracking.runs import ABSENT, client_for
-from cmtrack.tracking.store import end_run
+from cmtrack.tracking.store import end_run, experiment_named
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -204,10 +204,8 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
 
 def _with_run(package: packages.Package, client: MlflowClient, experiment_name: str) -> packages.Package:
     """Create a run for an evaluation without one; its id is stored in the entry before anything is sent."""
-    experiment = client.get_experiment_by_name(experiment_name)
-    where = client.create_experiment(experiment_name) if experiment is None else experiment.experiment_id
     assert package.folder is not None
-    run = client.create_run(where, run_name=package.folder.name)
+    run = client.create_run(experiment_named(client, experiment_name), run_name=package.folder.name)
     package = replace(package, run_id=run.info.run_id)
     packages.rewrite(package)
     end_run(client, run.info.run_id)

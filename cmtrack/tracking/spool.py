@@ -228,9 +228,8 @@ class Draft:
 def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
     """A new entry to write into; its destination is written first.
 
-    An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
-    among it, and is passed on. ``of`` is an unfinished entry that the new one replaces: next to the new one it is
-    none any more.
+    An error inside the block removes the entry. An interrupt, or an exit, keeps it if the evaluation is in it
+    already, and is passed on. ``of`` is an unfinished entry, which the new one replaces.
     """
     draft = Draft(intent, of)
     try:

@@ -75,6 +75,23 @@ made_runs: dict[str, str] = {}
 """Names of the runs that this process made, by id."""
 
 
+def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
+    """The id of an experiment, which is created if absent, with an artifact location or the store's default.
+
+    Raises
+    ------
+    ValueError
+        If it is deleted.
+    """
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        return str(client.create_experiment(name, location))
+    if experiment.lifecycle_stage != "active":
+        stage = experiment.lifecycle_stage
+        raise ValueError(f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another name")
+    return str(experiment.experiment_id)
+
+
 def create_run(client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None) -> Any:
     """Create a run, and cache its name for figures."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)

@@ -23,7 +23,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmtrack import Grouping, evaluate, load_evaluation
-from cmtrack.evaluation.catalog import lookup
 from cmtrack.evaluation.spec import Spec
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
@@ -76,7 +75,7 @@ def only_run(client):
 
 
 def headline(evaluation):
-    return {n: v for n, v in evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
+    return {n: evaluation.metrics[n] for n in evaluation.headline if math.isfinite(evaluation.metrics[n])}
 
 
 # -- when it runs --------------------------------------------------------------------------------------------
