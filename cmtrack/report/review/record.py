@@ -123,7 +123,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
         _line("Tie-breakers", "; ".join(_several(how.get("tie_breakers"))) or "none"),
         _line("Decision", decides(comparison)),
-        _line("Rule", rule.sentence if (rule := rule_of(comparison)) else ""),
+        _line("Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"),
         _line("Versions", ", ".join(f"{name} {number}" for name, number in own.versions.items())),
     ]
 
