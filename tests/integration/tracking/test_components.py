@@ -26,7 +26,7 @@ from support.components import ADMIN, HOSTS, Company, Service, basic_auth, need,
 from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child, forked_workers
 from support.problems import random_problem
 
-pytestmark = [pytest.mark.components, pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+pytestmark = [pytest.mark.components, pytest.mark.slow]
 NAMELESS = "mlflow.corp.invalid"  # no resolver knows it (RFC 6761)
 
 
