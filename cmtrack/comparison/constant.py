@@ -161,8 +161,6 @@ def constant_answer(
     its counts are whole and of independent rows. Of a share of all rows, such as the accuracy, the p-value is
     McNemar's exact one; of others it is Student's, with the effective number of rows or clusters.
 
-    Cost: O(n) for n rows, as one metric; and the metric of K rows for each of up to 50 classes.
-
     References
     ----------
     Dunnett, C. W. (1955). A multiple comparison procedure for comparing several treatments with a control. Journal of

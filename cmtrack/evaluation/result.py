@@ -757,11 +757,6 @@ class Evaluation(BaseEvaluation):
         ValueError
             If the rows are not here, the metric is no mean over rows, or no segment has enough rows.
 
-        Notes
-        -----
-        Cost: O((n_permutations + S) n) for n rows of the metric and S searched segments, on counts where these are
-        enough; 10⁶ rows, two columns of ten values and 999 permutations take about 0.15 s.
-
         Examples
         --------
         >>> import numpy as np

@@ -74,8 +74,6 @@ def evaluate_spans(
     This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels are tied to spans of
     text, and an extra class stands for the absence of a label.
 
-    Cost: O(n log n) time and O(n) memory for n spans; 10⁵ spans on each side take about 1 s.
-
     Examples
     --------
     >>> from cmtrack import evaluate_spans

@@ -46,10 +46,6 @@ class ComposedStep:
     threshold : float, optional
         The score of the positive group from which on it is predicted; by default the most probable class is.
 
-    Notes
-    -----
-    Cost: a few arrays of length K and one of K² flags: 1 MB for 1,000 classes.
-
     Examples
     --------
     >>> from cmtrack import Grouping
@@ -111,8 +107,6 @@ class Grouping:
     The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs are
     (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged; the sum over
     *accepted* pairs is the number of hits, the sum over the others the number of intragroup mismatches.
-
-    Cost: O(K) time and memory for K classes; a hybrid group of m classes tries m² pairs.
 
     Examples
     --------

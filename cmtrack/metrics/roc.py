@@ -62,10 +62,6 @@ class RocCurve:
     operating_point : (fpr, tpr) or None
         Where the plain arg-max prediction stands; with mismatches it generally lies off the curve.
 
-    Notes
-    -----
-    Cost: 10 arrays of the number of distinct scores: at most 21 MB for 2**18 of them.
-
     Examples
     --------
     >>> from cmtrack import evaluate

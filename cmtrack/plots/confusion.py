@@ -70,10 +70,6 @@ def plot_confusion_matrix(
     ValueError
         If `counts` is not square, is negative or not finite, or if `labels` has another length.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 classes; beyond 30 an image, whose time hardly grows.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_confusion_matrix

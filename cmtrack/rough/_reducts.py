@@ -44,10 +44,6 @@ class AttributeSubsets:
     exact : bool
         Whether all subsets were judged.
 
-    Notes
-    -----
-    Cost: up to 2ᴬ flags and shares for A attributes: 0.8 MB for 15.
-
     Examples
     --------
     >>> from cmtrack import attribute_subsets

@@ -325,10 +325,6 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
         no interval.
     confidence_level : float
 
-    Notes
-    -----
-    Cost: O(S²) time and memory for S segments.
-
     Examples
     --------
     >>> from cmtrack.segments import Estimates, disparity

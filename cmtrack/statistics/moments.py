@@ -127,10 +127,6 @@ class ScoreMoments:
         Of more than 512 classes those with samples, where not all have some: the arrays above have their rows
         only, shape (C, L).
 
-    Notes
-    -----
-    Cost: 4 K L + K numbers for K classes and L scores.
-
     Examples
     --------
     >>> import numpy as np

@@ -40,10 +40,6 @@ class ScoreCounts:
         Of cells, the sum of what their samples' scores lie above the centre, all channels together; None where that is
         not known, as of files of the first versions.
 
-    Notes
-    -----
-    Cost: O(C U) memory for C channels and U distinct scores; U is at most 2**18, or 1,600 cells.
-
     Examples
     --------
     >>> import numpy as np
