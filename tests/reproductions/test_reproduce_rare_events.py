@@ -324,7 +324,7 @@ def test_methods_are_tracked_and_compared(run: FastRun) -> None:
         if name == "report":
             continue
         assert one.data.tags["cmtrack.status"] == "completed"
-        assert "prevalence/calibrated_low" in one.data.metrics
+        assert "prevalence/calibrated" in one.data.metrics
         assert one.data.metrics["mean/none probabilities/pos est"] > 14
         assert "C" in one.data.params
         assert any(file.path == "cmtrack_report.html" for file in client.list_artifacts(one.info.run_id))
