@@ -33,6 +33,7 @@ for place, stream in enumerate(streams):
 os.chdir(asked["folder"])
 os.environ.clear()
 os.environ.update(asked["environment"])
+sys.path += os.environ.get("PYTHONPATH", "").split(os.pathsep)
 sys.argv = asked["words"]
 code = 1
 try:

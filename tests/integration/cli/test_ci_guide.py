@@ -96,7 +96,8 @@ def job(server, commands, tmp_path):
 
 
 def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_what_was_not_logged(job, server, commands):
-    assert job(shell, "good")[0] == 0
+    code, _, said = job(shell, "good")
+    assert code == 0, said
     client = mlflow.MlflowClient()
     party = client.get_experiment_by_name("party").experiment_id
     (champion,) = client.search_runs([party])
