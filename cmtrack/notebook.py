@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cmtrack.digits import interval, number, p_text
 from cmtrack.names import elide
 from cmtrack.untrusted import for_page, one_line
@@ -83,10 +85,10 @@ def _text(name: object, value: Any) -> str:
     """A cell: numbers as sentences have them, truth as yes or no."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
-    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+    if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, float):
         return p_text(value) if str(name).startswith(("pvalue", "p_")) else number(value)
-    if isinstance(value, int) or hasattr(value, "__index__"):
+    if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
     return elide(one_line(value), _WIDTH)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri, stdtrit
 
+from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
 
-Interval: TypeAlias = tuple[float, float]
 ROUNDING = 1e-13
 _LONGEST = 700.0
 """Half-width on the log scale beyond which the back-transform overflows, so that there is no interval."""

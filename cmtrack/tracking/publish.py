@@ -220,7 +220,7 @@ def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Pa
     value = math.nan if best is None else best.value
     if math.isfinite(value):
         numbers["best"] = value
-    asked = {key: getattr(value, "describe", lambda value=value: value)() for key, value in given(comparison).items()}
+    asked = {key: value.describe() if hasattr(value, "describe") else value for key, value in given(comparison).items()}
     asked |= {"rank_by": comparison.criterion, "require": "; ".join(gate.text for gate in comparison.gates)}
     named = CompareSpec.entries().keys() - {"tracking_uri"}
     return (
@@ -313,11 +313,10 @@ def _tag_all(
             for model_id in run.model_ids
         ]
         models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
-        its_versions = given.get(run.run_id, [])
-        if not its_versions and all(seen):
-            look_up = partial(_extend, its_versions := [], run, client)
-            _attempt(f"model versions of run {run.run_id}", problems, look_up)
-        for version in its_versions:
+        judged = list(given.get(run.run_id, ()))
+        if not judged and all(seen):
+            _attempt(f"model versions of run {run.run_id}", problems, partial(_add_versions, judged, run, client))
+        for version in judged:
             name = f"models:/{version.name}/{version.version}"
             describe = partial(_describe_version, client, version, said, standing)
             if _attempt(f"description of {name}", problems, describe):
@@ -325,7 +324,7 @@ def _tag_all(
     return tuple(runs), tuple(models), tuple(dict.fromkeys(versions))
 
 
-def _extend(versions: list[Any], run: Run, client: MlflowClient) -> None:
+def _add_versions(versions: list[Any], run: Run, client: MlflowClient) -> None:
     versions += versions_of(run, client)
 
 
