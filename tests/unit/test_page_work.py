@@ -104,6 +104,7 @@ def test_a_page_is_made_on_when_nobody_waits_and_counts_for_who_asked(works, tmp
     with pytest.raises(Later, match="makes 4 other pages"):
         works.answer("cyd", {"name": "e", "gate": gate})
     (tmp_path / "gate").touch()
+    monkeypatch.setattr(_page_work, "PATIENCE", 30)  # a request that gives up asks once more, and counts once more
     assert [answered(works, user, name=name).split()[1] for user, name in (("ann", "f"), ("cyd", "e"))] == ["5", "6"]
 
 
