@@ -248,10 +248,10 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
 def _is_text(kind: Any) -> bool:
     import pyarrow.types as types
 
-    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)  # type: ignore[no-any-return]
+    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)
 
 
 def _is_number(kind: Any) -> bool:
     import pyarrow.types as types
 
-    return types.is_floating(kind) or types.is_integer(kind)  # type: ignore[no-any-return]
+    return types.is_floating(kind) or types.is_integer(kind)

@@ -192,7 +192,7 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
             twice = next(name for name in names if names.count(name) > 1)
             raise BadInput(f"--rank-by: give a metric one weight, {twice!r} has {names.count(twice)}")
     parsed(lambda given: Criterion.of(given, OPEN), asked)
-    return asked  # type: ignore[no-any-return]
+    return asked
 
 
 def _weight(text: str) -> tuple[str, float]:

@@ -67,11 +67,10 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
     }
 
 
-def _as_records(segments: SegmentTable) -> list[dict[str, Any]]:
+def _as_records(segments: SegmentTable) -> list[Any]:
     """The rows of a segment table, with the segments' values; NaN becomes null."""
     frame = segments.to_frame().astype(object)
-    records: Any = frame.where(frame.notna(), None).to_dict("records")
-    return records  # type: ignore[no-any-return]
+    return frame.where(frame.notna(), None).to_dict("records")
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics.actual_class import partitions
-from cmtrack.statistics.collected import Statistics, accepted_pairs, collect_rows, with_segments_of
+from cmtrack.statistics.collected import Statistics, collect_rows, with_segments_of
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -88,9 +88,10 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     else:
         statistics, away = _carry(kept, old, new)
         lost |= away
-        if kept.losses is not None and not all(map(kept.losses.holds, partitions(grouping, labels))):
+        counting = Counting(labels, grouping=grouping)
+        if kept.losses is not None and not all(map(kept.losses.holds, counting.groups)):
             lost.add(Lost.LOSSES)
-        if kept.hits is not None and any(kept.hits.of(pairs) is None for pairs in accepted_pairs(grouping, labels)):
+        if kept.hits is not None and any(kept.hits.of(pairs) is None for pairs in counting.accept):
             lost.add(Lost.HITS)
         if evaluation.cluster_errors is not None:
             lost.add(Lost.ROWS)
@@ -135,7 +136,7 @@ def _from_rows(
     away = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
     lost = {Lost.TARGET if away & {"target", "target_tops"} else Lost.HELD} if away else set()
     held |= {"row_ids": kept.row_ids, "scaled_rows": kept.scaled_rows}
-    made = collect_rows(rows, new, grouping, prices)
+    made = collect_rows(rows, Counting(rows.labels, new, grouping, prices))
     return replace(made if rows.segments else with_segments_of(made, valid), **held), lost
 
 

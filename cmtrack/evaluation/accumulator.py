@@ -14,6 +14,7 @@ from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.collected import Statistics, collect, with_segments
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, compact
 from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
 from cmtrack.statistics.labels import number_labels
@@ -220,13 +221,10 @@ class Accumulator:
             return
         actual, predicted, probabilities, segments, weights = self._columns()
         kept, _ = collect(
+            Counting(self.labels, self._step, self.spec.grouping, self._prices),
             Codes(actual),
             None if predicted is None else Codes(predicted),
-            self.labels,
             probabilities=None if probabilities is None else in_memory(probabilities, "y_score" in (self._given or ())),
-            step=self._step,
-            grouping=self.spec.grouping,
-            costs=self._prices,
             weights=weights,
             segments=segments,
         )

@@ -430,8 +430,7 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
     """Effective numbers of samples: the numbers themselves without fractional weights."""
     if squares is None:
         return totals
-    sizes: Counts = ratio(totals**2, squares, 0.0)
-    return sizes
+    return ratio(totals**2, squares, 0.0)
 
 
 def scaled_rows_warning(rows: int) -> str:

@@ -25,6 +25,7 @@ from cmtrack.statistics.collected import (
     is_positive,
     with_segments_of,
 )
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.inputs import (
     FloatArray,
     align_rows,
@@ -165,18 +166,9 @@ def evaluate(
     divided_rows = segment_rows(data, divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
-    statistics, predicted = collect(
-        actual,
-        predicted,
-        order,
-        probabilities=probabilities,
-        step=step,
-        grouping=grouping,
-        costs=prices_of(spec, order),
-        weights=weights,
-        pairs=pairs,
-        segments=divided_rows,
-    )
+    counting = Counting(order, step, grouping, prices_of(spec, order))
+    given = {"probabilities": probabilities, "weights": weights, "pairs": pairs, "segments": divided_rows}
+    statistics, predicted = collect(counting, actual, predicted, **given)
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters, divided_rows)
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
@@ -249,7 +241,7 @@ def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
     step = scored_step(rows.labels, like.grouping, like.positive)
-    statistics = collect_rows(rows, step, like.grouping, like.prices)
+    statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
     return replace(
         like.asking(weights_are=kind_of_weights(rows.weights)),
         statistics=statistics,
@@ -285,7 +277,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]) -> Evaluation:
     """The same evaluation of these rows, its own, divided into checked segments."""
     kept, rows = evaluation.statistics, replace(rows, segments=segments)
-    statistics = with_segments_of(kept, collect_rows(rows, evaluation.scored, evaluation.grouping))
+    statistics = with_segments_of(kept, collect_rows(rows, evaluation.counting))
     return replace(evaluation, statistics=statistics, rows=rows)
 
 

@@ -16,7 +16,8 @@ from cmtrack.grouping.step import plain
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.source import Reading, watched
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import FloatArray, listed
+from cmtrack.statistics.counted_for import Counting
+from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.kernel import Kernel, Tally
 from cmtrack.statistics.labels import declared_order, encode_labels, number_labels
 
@@ -145,10 +146,9 @@ def evaluate_table(
             order = classes.seen(tally)
         step, alone = _scored(columns, order, grouping, spec.positive)
         step = deciding(step, spec.threshold, order, given)
-        prices = prices_of(spec, order)
+        counting = Counting(order, step, grouping, prices_of(spec, order))
         if columns.scores or tally is None:
-            places = table_reader.places(order, step, alone)
-            tally = table_reader.count(order, places, step, grouping, prices, declared=classes.declared)
+            tally = table_reader.count(counting, table_reader.places(counting, alone), classes.declared)
         statistics = tally.statistics(order, table_reader.categories)
         if columns.scores and y_prob is not None:
             arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
@@ -156,8 +156,8 @@ def evaluate_table(
             statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
             for held, names in zip(sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True):
                 if held is not None:
-                    reader = table_reader.beside(held, names)
-                    beside = reader.count(order, reader.places(order, step, alone), step)
+                    reader, alike = table_reader.beside(held, names), Counting(order, step)
+                    beside = reader.count(alike, reader.places(alike, alone))
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
     tell_scaled(statistics)
@@ -254,45 +254,29 @@ class _Reader:
         self._refuse(tally, ())
         return tally
 
-    def count(
-        self,
-        order: tuple[Label, ...],
-        places: dict[int, list[int]],
-        step: ComposedStep | None,
-        grouping: Grouping | None = None,
-        prices: FloatArray | None = None,
-        declared: bool = False,
-    ) -> Tally:
-        """The tally of all rows.
-
-        Raises
-        ------
-        ValueError
-            If rows are wrong; the text says how many.
-        """
-        tally = self._read(self.name, self.columns, self._kernel(order, places, step, grouping, prices))
-        self._refuse(tally, order, declared)
+    def count(self, counting: Counting, places: dict[int, list[int]], declared: bool = False) -> Tally:
+        """The tally of all rows; wrong ones are refused, and the text says how many."""
+        tally = self._read(self.name, self.columns, self._kernel(counting, places))
+        self._refuse(tally, counting.labels, declared)
         if self.columns.lists and self.width not in places:
-            _place(self.columns, self.width, order, step, None)
+            _place(self.columns, self.width, counting, None)
         return tally
 
-    def places(self, order: tuple[Label, ...], step: ComposedStep | None, alone: int | None) -> dict[int, list[int]]:
+    def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
         """For each number of columns of probabilities which of them is that of each class.
 
-        Raises
-        ------
-        ValueError
-            If there is not one for each class; wrong numbers in the columns are told first.
+        Where there is not one for each class, wrong numbers in the columns are refused first.
         """
+        order = counting.labels
         if not self.columns.scores:
             return {}
         widths = [len(self.columns.scores)]
         if self.columns.lists:  # of two classes one may be given
             widths = [len(order), 1] if len(order) == 2 else [len(order)]
         try:
-            return {width: _place(self.columns, width, order, step, alone) for width in widths}
+            return {width: _place(self.columns, width, counting, alone) for width in widths}
         except ValueError:
-            kernel = replace(self._kernel(order), only_faults=True)
+            kernel = replace(self._kernel(Counting(order), {}), only_faults=True)
             self._refuse(self._read("what is wrong", self.columns, kernel), order)
             raise
 
@@ -319,19 +303,9 @@ class _Reader:
                 f"{self.what[1]} must have as many probabilities as y_prob, got {self.width} and {other.width}"
             )
 
-    def _kernel(
-        self,
-        order: tuple[Label, ...],
-        places: dict[int, list[int]] | None = None,
-        step: ComposedStep | None = None,
-        grouping: Grouping | None = None,
-        prices: FloatArray | None = None,
-    ) -> Kernel:
+    def _kernel(self, counting: Counting, places: dict[int, list[int]]) -> Kernel:
         columns = self.columns
-        return Kernel(
-            order, places or {}, step, grouping, prices, self.normalize, columns.weights_are,
-            segments=columns.segments,
-        )  # fmt: skip
+        return Kernel(counting, places, self.normalize, columns.weights_are, segments=columns.segments)
 
     def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))
@@ -357,9 +331,7 @@ def _scored(
     return scored_step(order, grouping, positive), alone
 
 
-def _place(
-    columns: Columns, width: int, order: tuple[Label, ...], step: ComposedStep | None, alone: int | None
-) -> list[int]:
+def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
     """For each class the place of its probability among ``width`` columns; -1 for the one of two that has none.
 
     Raises
@@ -367,9 +339,10 @@ def _place(
     ValueError
         If there is not one column for each class.
     """
+    order = counting.labels
     if width == 1 and len(order) == 2:
         if alone is None:
-            alone = 0 if scores_first(order, step) else 1
+            alone = 0 if scores_first(order, counting.step) else 1
         return [0, -1] if alone == 0 else [-1, 0]
     if columns.declared is not None:
         return _named(columns.declared, order)

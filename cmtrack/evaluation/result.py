@@ -58,6 +58,7 @@ from cmtrack.segments import SegmentSearch
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, listed, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
@@ -254,6 +255,11 @@ class Evaluation(BaseEvaluation):
     def prices(self) -> FloatArray | None:
         """Costs of actual by predicted classes, shape (K, K); None where none are given."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
+
+    @property
+    def counting(self) -> Counting:
+        """What rows of this evaluation are counted for."""
+        return Counting(self.labels, self.scored, self.grouping, self.prices)
 
     @property
     def _averaged(self) -> BoolArray | None:

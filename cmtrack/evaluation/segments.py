@@ -354,7 +354,7 @@ class SegmentTable:
         assert own is not None  # the caller has asked
         assert isinstance(whole.rows, Predictions)
         chosen = replace(whole.rows, segments=()).take((own.codes == place) != outside)
-        statistics = collect_rows(chosen, whole.scored, whole.grouping, whole.prices)
+        statistics = collect_rows(chosen, whole.counting)
         return replace(_like(whole, statistics, sections), rows=chosen).with_cluster_errors()
 
     @cached_property

@@ -142,8 +142,7 @@ def _level_in(data: Any) -> float:
 
 
 def _threshold_in(data: Any) -> float | None:
-    threshold: float | None = _threshold(math.inf if data == "infinity" else data)
-    return threshold
+    return _threshold(math.inf if data == "infinity" else data)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.inputs import (
     FREQUENCY,
@@ -377,16 +378,8 @@ def _segments(
                 f"the predictions must have segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
             )
         found.append(SegmentRows(name, values, column.astype(np.int64)))
-    own = count_segments(
-        rows.actual_codes,
-        rows.predicted_codes,
-        rows.labels,
-        found,
-        None,
-        None,
-        np.empty((0, 0), np.int64),
-        rows.weights,
-    )
+    counting = Counting(rows.labels)
+    own = count_segments(counting, rows.actual_codes, rows.predicted_codes, found, None, rows.weights)
     for name, kept in counted.columns.items():
         same = np.array_equal(own.columns[name].rows, kept.rows)
         if not (same and np.allclose(own.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)):
@@ -414,5 +407,4 @@ def _codes(column: Any, names: dict[str, int]) -> IntArray:
     if not hasattr(encoded, "dictionary"):
         encoded = encoded.dictionary_encode()
     place = np.array([names[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
-    codes: IntArray = place[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes
+    return place[encoded.indices.to_numpy(zero_copy_only=False)]

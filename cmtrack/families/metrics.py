@@ -178,8 +178,7 @@ class FamilyViews(Views):
 
     def of(self, metric: Metric, step: str = "") -> Samples:
         """Return the samples that a metric is a function of."""
-        found: Samples = getattr(self, metric.of)
-        return found
+        return getattr(self, metric.of)
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
         """Return the families' parts of names, for a metric of each family."""

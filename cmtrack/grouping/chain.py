@@ -66,8 +66,7 @@ class ComposedStep:
     @property
     def in_positive(self) -> npt.NDArray[np.bool_]:
         """Flags of the original classes in the positive group, shape (K,)."""
-        inside: npt.NDArray[np.bool_] = self.group_of_class == self.positive
-        return inside
+        return self.group_of_class == self.positive
 
     @property
     def relaxed(self) -> bool:

@@ -51,8 +51,7 @@ def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, in
 
 def plain(value: Any) -> Label:
     """A NumPy scalar as the Python scalar it equals."""
-    label: Label = value.item() if isinstance(value, np.generic) else value
-    return label
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:

@@ -290,8 +290,7 @@ def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
 def reach(differences: FloatArray) -> FloatArray:
     """Kuiper's statistic before it is scaled: the reach of the running sums of each row, 0 among them."""
     running = np.cumsum(differences, axis=1)
-    found: FloatArray = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
-    return found
+    return np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
 
 
 def refused(draws: int) -> CalibrationTest:

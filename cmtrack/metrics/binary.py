@@ -48,8 +48,7 @@ class Proportion(Fraction):
         inside = np.array([part in self.above for part in b._fields], dtype=np.float64)
         below, weight = self.denominator(b), np.array(b, dtype=np.float64)
         base = float(weight @ below)
-        psi: FloatArray = (inside - float(weight @ inside) / base * below) * (float(weight.sum()) / base)
-        return psi
+        return (inside - float(weight @ inside) / base * below) * (float(weight.sum()) / base)
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,7 @@ class Count(Function):
     def influence(self, b: BinaryCounts) -> FloatArray:
         """n times the influence of its share, shape (6,)."""
         inside = np.array([part == self.part for part in b._fields], dtype=np.float64)
-        psi: FloatArray = float(sum(b)) * inside - float(self(b))
-        return psi
+        return float(sum(b)) * inside - float(self(b))
 
 
 ACTUAL_POSITIVE, ACTUAL_NEGATIVE = ("tp", "fn", "imp"), ("fp", "tn", "imn")

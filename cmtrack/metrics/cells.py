@@ -274,5 +274,4 @@ def _floats(counts: Counts) -> FloatArray:
 def ratio(numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan) -> FloatArray:
     """Elementwise ratio; ``undefined`` where the denominator is zero."""
     out = np.full(np.shape(numerator), undefined)
-    quotient: FloatArray = np.divide(numerator, denominator, out=out, where=denominator > 0)
-    return quotient
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)

@@ -188,8 +188,7 @@ def covariance(
     if weights is None:
         return np.asarray(centred.T @ centred) / total**2
     squares = weights if weights.dtype.kind == "i" else weights**2
-    found: FloatArray = (centred * squares[:, None]).T @ centred / total**2
-    return found
+    return (centred * squares[:, None]).T @ centred / total**2
 
 
 def few_clusters(n: int) -> float:

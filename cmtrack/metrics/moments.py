@@ -213,8 +213,7 @@ class ScoreSamples(Samples):
             linear = np.where(s.n > 0, by_mean / s.n, 0.0) + by_labels * (1 - 2 * s.mean)
             square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)  # nothing deviates
             average = (s.n * constant + np.nan_to_num(s.m2) * square).sum(axis=0) / self.total
-        psi: FloatArray = self.total * np.stack((constant - average, linear, square))
-        return psi
+        return self.total * np.stack((constant - average, linear, square))
 
     def standard_error(self, influence: FloatArray) -> Any:
         return quadratic_error(influence, self.sides, self.squares) / self.total
@@ -227,8 +226,7 @@ class ScoreSamples(Samples):
         positive, score = at.score(k)
         mean = self.sides.mean if k is None else self.sides.mean[:, k]
         deviation = score - mean[positive]
-        psi: FloatArray = a[positive] + b[positive] * deviation + c[positive] * deviation**2
-        return psi
+        return a[positive] + b[positive] * deviation + c[positive] * deviation**2
 
 
 def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:

@@ -54,8 +54,7 @@ class Share(Fraction):
         """Influence per cell, shape (C,)."""
         below = self.denominator(table)
         base = float(table.cells.weight @ below)
-        psi: FloatArray = (self.above(table) - self(table) * below) * (table.cells.total / base if base else math.nan)
-        return psi
+        return (self.above(table) - self(table) * below) * (table.cells.total / base if base else math.nan)
 
 
 class Closed(Fraction):
@@ -65,13 +64,11 @@ class Closed(Fraction):
         self.function, self.arguments = function, arguments
 
     def __call__(self, table: Table) -> float:
-        value: float = table.once(self.function, *self.arguments)[0]
-        return value
+        return table.once(self.function, *self.arguments)[0]
 
     def influence(self, table: Table) -> FloatArray:
         """Influence per cell, shape (C,)."""
-        psi: FloatArray = table.once(self.function, *self.arguments)[1]
-        return psi
+        return table.once(self.function, *self.arguments)[1]
 
     def denominator(self, table: Table) -> FloatArray:
         """Of shares: every sample counts."""
@@ -215,8 +212,7 @@ def passed_over(name: str, table: Table) -> IntArray:
 
 def _of_classes(table: Table, ratio: per_class.ClassRatio, undefined: float = math.nan) -> FloatArray:
     """A ratio of each class, NaN for the classes that averages are not taken over."""
-    values: FloatArray = np.where(table.kept, table.once(_ratio, ratio, undefined), math.nan)
-    return values
+    return np.where(table.kept, table.once(_ratio, ratio, undefined), math.nan)
 
 
 def _ratio(table: Table, ratio: per_class.ClassRatio, undefined: float) -> FloatArray:
@@ -228,8 +224,7 @@ def _f1_terms(table: Table, f1: FloatArray, scale: FloatArray) -> FloatArray:
     cells = table.cells
     i, j, both = cells.actual, cells.predicted, (table.actual + table.predicted) / cells.total
     share = np.nan_to_num(scale * f1) / np.where(both > 0, both, 1)
-    terms: FloatArray = 2.0 * cells.hit * scale[i] / both[i] - share[i] - share[j]
-    return terms
+    return 2.0 * cells.hit * scale[i] / both[i] - share[i] - share[j]
 
 
 def _own_shares(table: Table) -> FloatArray:

@@ -211,8 +211,7 @@ def _covariance(hits: FloatArray, alarms: FloatArray, total: float, t: FloatArra
     higher = np.where(np.greater.outer(t, t), places[:, None], places)  # what the higher one calls, both call
     gains = hits - odds * alarms
     joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
-    found: FloatArray = joint - np.outer(gains, value) - np.outer(value, gains) + total * np.outer(value, value)
-    return found
+    return joint - np.outer(gains, value) - np.outer(value, gains) + total * np.outer(value, value)
 
 
 def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float:

@@ -72,8 +72,7 @@ class ClassRatio(Function):
         if base == 0:
             return np.full(len(below), math.nan)
         value = float(cells.weight @ (self.hits * hit)) / base
-        psi: FloatArray = (self.hits * hit - value * below) * (cells.total / base)
-        return psi
+        return (self.hits * hit - value * below) * (cells.total / base)
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ class ClassCount(Function):
         cells, part = table.cells, self(table) / table.total
         counted = ~cells.hit & (cells.actual == cells.predicted) if self.mismatches else True
         inside = cells.by_actual(cells.squares * counted)
-        error: FloatArray = np.sqrt(inside * (1 - part) ** 2 + (cells.squares.sum() - inside) * part**2)
-        return error
+        return np.sqrt(inside * (1 - part) ** 2 + (cells.squares.sum() - inside) * part**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
         """Influence per cell of class k's count, shape (C,): n times that of its share."""
@@ -103,8 +101,7 @@ class ClassCount(Function):
         inside = 1.0 * (cells.actual == k)
         if self.mismatches:
             inside = inside * (cells.predicted == k) * ~cells.hit
-        psi: FloatArray = (inside - float(cells.weight @ inside) / cells.total) * cells.total
-        return psi
+        return (inside - float(cells.weight @ inside) / cells.total) * cells.total
 
 
 PRECISION, RECALL, F1 = ClassRatio(1, 0, 1), ClassRatio(1, 1, 0), ClassRatio(2, 1, 1)

@@ -62,8 +62,7 @@ def n_bins(m1: float, m0: float) -> int:
 
 def smoothed(counts: FloatArray) -> FloatArray:
     """Shares of counts with half a count added to each bin."""
-    shares: FloatArray = (counts + 0.5) / (counts.sum() + len(counts) / 2)
-    return shares
+    return (counts + 0.5) / (counts.sum() + len(counts) / 2)
 
 
 def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensities:
@@ -115,13 +114,11 @@ def leave_one_out(own: FloatArray) -> FloatArray:
     shards merge exactly.
     """
     left = np.minimum(own, 1.0)
-    shares: FloatArray = (own - left + 0.5) / (own.sum() - left + len(own) / 2)
-    return shares
+    return (own - left + 0.5) / (own.sum() - left + len(own) / 2)
 
 
 def _line(scores: FloatArray, unit: bool) -> FloatArray:
     if not unit:
         return scores
     inside = np.clip(scores, 1e-12, 1 - 1e-12)
-    line: FloatArray = np.log(inside / (1 - inside))
-    return line
+    return np.log(inside / (1 - inside))

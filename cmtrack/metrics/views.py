@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -100,8 +100,7 @@ class EvaluationViews(Views):
         key = kind or samples.kinds[0], step
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
-        found: Any = self._seen[key]
-        return found  # type: ignore[no-any-return]
+        return self._seen[key]  # type: ignore[return-value]  # of_views gives one of its class
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
         if "<group>" in metric.name:

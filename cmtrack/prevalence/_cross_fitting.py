@@ -145,8 +145,7 @@ def _named(members: tuple[str, ...], weights: FloatArray) -> dict[str, float]:
 
 
 def _log_odds(chance: FloatArray) -> FloatArray:
-    out: FloatArray = np.log(chance) - np.log1p(-chance)
-    return out
+    return np.log(chance) - np.log1p(-chance)
 
 
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]) -> FloatArray:
@@ -157,8 +156,7 @@ def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, me
     """
     top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
     fits = [np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None]) for m in members]
-    out: FloatArray = 1 / (1 + np.exp(-np.stack(fits)))
-    return out
+    return 1 / (1 + np.exp(-np.stack(fits)))
 
 
 def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -226,8 +224,7 @@ class MomentMatch:
     @cached_property
     def odds(self) -> FloatArray:
         """The density ratio, shape (F, B)."""
-        out: FloatArray = np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
-        return out
+        return np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
 
     @cached_property
     def densities(self) -> tuple[FloatArray, FloatArray]:
@@ -241,15 +238,13 @@ class MomentMatch:
         """Values of n h at each prevalence, shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
         pi = prevalence[:, None, None]
-        h: FloatArray = (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
-        return h
+        return (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
         """Gap mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
-        value: FloatArray = np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
-        return value
+        return np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
 
     def solve(self) -> float:
         """The root in [0, 1] next to a first estimate; where there is none, the least equation in standard errors.
@@ -375,8 +370,7 @@ class MomentMatch:
 
         def resampled(size: float, shares: FloatArray, values: FloatArray) -> FloatArray:
             drawn = rng.multinomial(round(size), shares / shares.sum(), replicates)
-            mean: FloatArray = drawn @ values / round(size)
-            return mean
+            return drawn @ values / round(size)
 
         used1, used0 = self.positives > 0, self.negatives > 0
         whole = Mixture(*self.densities, self.target)

@@ -78,8 +78,7 @@ class Scaling:
         """Densities (n, K) up to a factor per row: posteriors if all classes were equally frequent."""
         features = np.log(np.maximum(probabilities, _FLOOR))
         sets = [self._ratios(features, fitted) for fitted in self.parameters]
-        mean: FloatArray = sum(sets[1:], sets[0]) / len(sets)
-        return mean
+        return sum(sets[1:], sets[0]) / len(sets)
 
     def by_fold(self, probabilities: FloatArray) -> FloatArray:
         """The same by each fold's models, shape (F, n, K)."""
@@ -178,8 +177,7 @@ def _fit(form: str, features: FloatArray, actual: IntArray, start: FloatArray | 
 
     begin = identity if start is None else start
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-6})
-    parameters: FloatArray = found.x
-    return parameters
+    return found.x
 
 
 def _identity(form: str, size: int) -> FloatArray:
@@ -192,14 +190,12 @@ def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArr
     size = features.shape[1]
     slopes, bias = parameters[:-size], parameters[-size:]
     scaled = features @ slopes.reshape(size, size).T if form == "matrix" else features * slopes
-    logits: FloatArray = scaled + bias
-    return logits
+    return scaled + bias
 
 
 def _balanced(form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray) -> FloatArray:
     """Posteriors at equal shares, from a model fitted at the labelled ones."""
-    balanced: FloatArray = np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
-    return balanced
+    return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
 
 # -- moments ------------------------------------------------------------------------------------------
@@ -317,8 +313,7 @@ class Moments:
         shares, _ = nnls(
             np.vstack((matrix, np.full(size, heavy))), np.append(root @ self.target, heavy), maxiter=50 * size
         )
-        total: FloatArray = shares / shares.sum()
-        return total
+        return shares / shares.sum()
 
     @cached_property
     def gain(self) -> FloatArray:
@@ -327,8 +322,7 @@ class Moments:
         free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # shares that sum to 0
         slope = self.classes @ free
         inverse = np.linalg.pinv(slope.T @ self.precision @ slope, rcond=1e-12, hermitian=True)
-        gain: FloatArray = free @ inverse @ slope.T @ self.precision
-        return gain
+        return free @ inverse @ slope.T @ self.precision
 
     def covariances(self) -> tuple[FloatArray, FloatArray]:
         """Covariance of the shares by the target, shape (K, K), and by each class's labelled samples, (K, K, K)."""
@@ -418,12 +412,10 @@ def _inverse(covariance: FloatArray) -> FloatArray:
     """Inverse on the directions that vary, free of the scales."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     inner = np.linalg.pinv(covariance / scale / scale[:, None], rcond=1e-8, hermitian=True)
-    inverse: FloatArray = inner / scale / scale[:, None]
-    return inverse
+    return inner / scale / scale[:, None]
 
 
 def _covariance(values: FloatArray, each: FloatArray) -> FloatArray:
     """Covariance (K, K) of rows (n, K) with weights that sum to 1."""
     away = values - each @ values
-    covariance: FloatArray = (away * each[:, None]).T @ away
-    return covariance
+    return (away * each[:, None]).T @ away

@@ -257,8 +257,7 @@ def _added(counts: FloatArray) -> float:
 def _densities(counts: FloatArray) -> FloatArray:
     """Each class's share of the bins, shape (B, K), from labelled counts (K, B)."""
     counts = counts + _added(counts)
-    densities: FloatArray = (counts / counts.sum(axis=1, keepdims=True)).T
-    return densities
+    return (counts / counts.sum(axis=1, keepdims=True)).T
 
 
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
@@ -290,13 +289,11 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     less = (own - left + added) / (totals[actual] - left) - (own + added) / totals[actual]
 
     def mix(shares: FloatArray) -> FloatArray:
-        mixed: FloatArray = (by_bin @ shares + floor @ shares)[bins] + less * shares[actual]
-        return mixed
+        return (by_bin @ shares + floor @ shares)[bins] + less * shares[actual]
 
     def pull(ratio: FloatArray) -> FloatArray:
         inside = heights @ np.bincount(bins, ratio, n_bins) + floor * ratio.sum()
-        gain: FloatArray = inside + np.bincount(actual, less * ratio, size)
-        return gain
+        return inside + np.bincount(actual, less * ratio, size)
 
     return climb(mix, pull, own, size)
 
@@ -308,8 +305,7 @@ def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:
     total = per_cell.sum(axis=1, keepdims=True)
     before = np.cumsum(per_cell, axis=1) - per_cell / 2
     share = np.divide(before, total, out=np.zeros_like(before), where=total > 0)
-    group: IntArray = np.minimum((share * groups).astype(np.int64), groups - 1)
-    return group
+    return np.minimum((share * groups).astype(np.int64), groups - 1)
 
 
 def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int) -> tuple[FloatArray, FloatArray]:

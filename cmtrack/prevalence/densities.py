@@ -110,8 +110,7 @@ def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray,
     by_step = np.bincount(step, minlength=_STEPS).astype(np.float64)
     cut = np.flatnonzero(~whole[step])
     known = np.bincount(below[whole], by_step[whole], size)
-    total: FloatArray = known + _counted(np.searchsorted(keys, scores[cut], side=side), size)
-    return total
+    return known + _counted(np.searchsorted(keys, scores[cut], side=side), size)
 
 
 def _counted(index: IntArray, size: int) -> FloatArray:
@@ -158,8 +157,7 @@ def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
     total = counts.sum(axis=0)
     width = _silverman(place, total, float(total.sum()) / max(len(counts) - 1, 1))
     kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2) / width
-    density: FloatArray = counts @ kernel / counts.sum(axis=1, keepdims=True) + _SMALLEST
-    return density
+    return counts @ kernel / counts.sum(axis=1, keepdims=True) + _SMALLEST
 
 
 def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
@@ -187,8 +185,7 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
     def objective(weights: FloatArray) -> FloatArray:
         line = weights @ x.T
         loss = (trials * np.logaddexp(0, line) - hits * line).sum(axis=1)
-        value: FloatArray = loss + 0.5e-6 * (weights**2).sum(axis=1)
-        return value
+        return loss + 0.5e-6 * (weights**2).sum(axis=1)
 
     weights = np.zeros((len(positives), size))
     value = objective(weights)
@@ -207,8 +204,7 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
         value = following
         if done:
             break
-    ratio: FloatArray = weights @ x.T + np.log(m0 / m1)
-    return ratio
+    return weights @ x.T + np.log(m0 / m1)
 
 
 def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -222,5 +218,4 @@ def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
     hits, counts, lengths = (np.array(column) for column in zip(*blocks, strict=True))
     m1, m0, half = positives.sum(), negatives.sum(), len(blocks) / 2
     ratio = np.log((hits + 0.5) / (m1 + half)) - np.log((counts - hits + 0.5) / (m0 + half))
-    out: FloatArray = np.repeat(ratio, lengths)
-    return out
+    return np.repeat(ratio, lengths)

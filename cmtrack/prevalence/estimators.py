@@ -169,8 +169,7 @@ def _bootstrap(
 
     def densities(counts: FloatArray) -> FloatArray:
         drawn = resample(counts)
-        shares: FloatArray = (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
-        return shares
+        return (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
 
     p, q = densities(bands.positives), densities(bands.negatives)
     strata = (binned.w,) if share is None else binned.by_class(share)

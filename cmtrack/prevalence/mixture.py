@@ -285,8 +285,7 @@ def climb(
 
 
 def _to_one(shares: FloatArray) -> FloatArray:
-    total: FloatArray = shares / shares.sum()
-    return total
+    return shares / shares.sum()
 
 
 def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatArray:

@@ -146,8 +146,7 @@ class Folds:
     def groups(self) -> IntArray:
         """The folds that are left out together, by row."""
         n = len(self.sizes)
-        groups: IntArray = self.codes * min(n, _MOST_LEFT_OUT) // n
-        return groups
+        return self.codes * min(n, _MOST_LEFT_OUT) // n
 
     def left_out(self, actual: IntArray, n_classes: int) -> Iterator[BoolArray]:
         """Flags of the rows of all folds but one, where these hold every class (twice, of more than two classes)."""

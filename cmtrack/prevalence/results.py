@@ -611,15 +611,13 @@ class ClassPrevalenceEstimate(BasePrevalence):
         if self.scaling is None:
             raise ValueError("posterior needs a model, such as that of density='vector', got density='bins'")
         weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
-        posterior: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
-        return posterior
+        return weighted / weighted.sum(axis=1, keepdims=True)
 
     def _most_probable(self, scores: FloatArray) -> BoolArray:
         return np.asarray(self.posterior(scores).argmax(axis=1) == self.classes.index(self.positive))
 
     def _ordering(self, scores: FloatArray) -> FloatArray:
-        ordering: FloatArray = self.posterior(scores)[:, self.classes.index(self.positive)]
-        return ordering
+        return self.posterior(scores)[:, self.classes.index(self.positive)]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class: label, share with its interval, and the number in this target with its interval."""

@@ -504,8 +504,7 @@ def _batches(n: int) -> Iterator[int]:
 
 def _select(slices: Lattice, tables: Sequence[FloatArray]) -> FloatArray:
     """Sums of slices (S, b) from tables (b, cells)."""
-    found: FloatArray = sum(block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True))
-    return found
+    return sum(block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True))
 
 
 def _draw_two(slices: Lattice, deviations: FloatArray, options: _Options) -> Iterator[FloatArray]:

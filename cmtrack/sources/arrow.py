@@ -45,9 +45,9 @@ class ArrowStream(Stream):
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
         """The named columns."""
         if isinstance(self.table, pa.Table):
-            return self.table.select(names).to_batches()  # type: ignore[no-any-return]
+            return self.table.select(names).to_batches()
         if not self._streams:
-            return self.table.to_batches(columns=names)  # type: ignore[no-any-return]
+            return self.table.to_batches(columns=names)
         return (batch.select(names) for batch in self._reader())
 
     @property

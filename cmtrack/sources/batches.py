@@ -35,8 +35,9 @@ class Work:
     --------
     >>> import pickle
     >>> from cmtrack.sources import Columns, Work
+    >>> from cmtrack.statistics.counted_for import Counting
     >>> from cmtrack.statistics.kernel import Kernel
-    >>> pickle.loads(pickle.dumps(Work(Columns("y", "z"), Kernel((0, 1))))).columns.names
+    >>> pickle.loads(pickle.dumps(Work(Columns("y", "z"), Kernel(Counting((0, 1)))))).columns.names
     ['y', 'z']
     """
 
@@ -113,8 +114,7 @@ def unpacked(packed: Any) -> Tally:
     found = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(found, Exception):
         raise found
-    tally: Tally = found
-    return tally
+    return found
 
 
 def packed_sum(packed: Iterable[Any]) -> bytes:
@@ -174,8 +174,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
     kind = column.type
     if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (column.null_count and not pa.types.is_floating(kind)):
         column = column.cast(pa.float64())
-    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return numbers
+    return column.to_numpy(zero_copy_only=False)
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:

@@ -31,4 +31,4 @@ class IbisStream(Stream):
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
         """The named columns."""
-        return self.table.select(*names).to_pyarrow_batches(chunk_size=1 << 16)  # type: ignore[no-any-return]
+        return self.table.select(*names).to_pyarrow_batches(chunk_size=1 << 16)

@@ -44,7 +44,7 @@ class PolarsStream(Stream):
     def _parts(self, names: list[str]) -> Iterator[Any]:
         chosen = self.frame.select(names)
         if hasattr(chosen, "collect_batches"):
-            return chosen.collect_batches(chunk_size=_ROWS, maintain_order=False)  # type: ignore[no-any-return]
+            return chosen.collect_batches(chunk_size=_ROWS, maintain_order=False)
         if hasattr(chosen, "collect"):  # before Polars 1.34
             chosen = chosen.collect(engine="streaming")
-        return chosen.iter_slices(_ROWS)  # type: ignore[no-any-return]
+        return chosen.iter_slices(_ROWS)

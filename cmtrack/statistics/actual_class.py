@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -22,12 +21,6 @@ from cmtrack.statistics.records import Record
 LOSSES = ("log", "brier", "spherical", "within")
 """Losses of a row: minus the log of the actual class's probability, the Brier term, one less the cosine to the truth;
 and, of groups, minus the log of the class's probability inside its group."""
-
-
-def partitions(grouping: Grouping | None, labels: tuple[Label, ...]) -> IntArray:
-    """The group of each class in each step of a grouping, shape (S, K), numbered as they first appear."""
-    steps = () if grouping is None else grouping.compose(labels)
-    return np.array([in_order(step.group_of_class) for step in steps], dtype=np.int64).reshape(-1, len(labels))
 
 
 def in_order(groups: IntArray) -> IntArray:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics.actual_class import ProperScores, RankCounts, partitions
+from cmtrack.grouping import ComposedStep, Label
+from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts
 from cmtrack.statistics.confusion import ConfusionMatrix
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.digest import LabelDigest, label_hashes
@@ -189,66 +190,19 @@ class Statistics:
         return Statistics(**merged)
 
 
-def collect_rows(
-    rows: Predictions, step: ComposedStep | None, grouping: Grouping | None = None, costs: FloatArray | None = None
-) -> Statistics:
+def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
-    return collect(
-        rows.actual_codes,
-        rows.predicted_codes,
-        rows.labels,
-        probabilities=rows.source,
-        step=step,
-        grouping=grouping,
-        costs=costs,
-        weights=rows.weights,
-        segments=rows.segments,
-    )[0]
+    given = {"probabilities": rows.source, "weights": rows.weights, "segments": rows.segments}
+    return collect(counting, rows.actual_codes, rows.predicted_codes, **given)[0]
 
 
-def collect(
-    actual: Codes,
-    predicted: Codes | None,
-    labels: tuple[Label, ...],
-    *,
-    probabilities: Probabilities | None = None,
-    step: ComposedStep | None = None,
-    grouping: Grouping | None = None,
-    costs: FloatArray | None = None,
-    weights: FloatArray | IntArray | None = None,
-    pairs: Counts | None = None,
-    segments: Sequence[SegmentRows] = (),
-) -> tuple[Statistics, Codes]:
-    """Collect the statistics of rows that are in memory, in their order.
+def collect(counting: Counting, actual: Codes, predicted: Codes | None, **more: Any) -> tuple[Statistics, Codes]:
+    """Collect the statistics of rows that are in memory, in their order, and their predicted classes.
 
-    Parameters
-    ----------
-    actual, predicted, labels, probabilities, step, grouping, costs, weights, pairs, segments
-        As in :func:`count_rows`.
-
-    Returns
-    -------
-    statistics : Statistics
-    predicted : Codes of n rows
-
-    Raises
-    ------
-    ValueError
-        If a probability is wrong; the text gives the row.
+    The arguments and the errors are those of :func:`count_rows`.
     """
-    kept, predicted = count_rows(
-        actual,
-        predicted,
-        labels,
-        probabilities=probabilities,
-        step=step,
-        grouping=grouping,
-        costs=costs,
-        weights=weights,
-        pairs=pairs,
-        segments=segments,
-    )
-    digest = _digest(actual, labels)
+    kept, predicted = count_rows(counting, actual, predicted, **more)
+    digest = _digest(actual, counting.labels)
     for one in (kept, kept.get("squares", {})):
         one["digest"] = digest
     return finished(kept), predicted
@@ -275,14 +229,11 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
 
 
 def count_rows(
+    counting: Counting,
     actual: Codes,
     predicted: Codes | None,
-    labels: tuple[Label, ...],
     *,
     probabilities: Probabilities | None = None,
-    step: ComposedStep | None = None,
-    grouping: Grouping | None = None,
-    costs: FloatArray | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
     segments: Sequence[SegmentRows] = (),
@@ -293,18 +244,12 @@ def count_rows(
 
     Parameters
     ----------
+    counting : Counting
     actual : Codes of n rows
     predicted : Codes of n rows, or None
         None: the most probable class.
-    labels : tuple of length K
     probabilities : Probabilities of n rows, optional
         They are checked on the way.
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    grouping : Grouping, optional
-        Proper scores and hit probabilities are kept of the groups of its steps too.
-    costs : ndarray of shape (K, K), optional
-        Of actual by predicted classes: decisions under them are counted.
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
         The counts of actual and predicted classes, where they are known.
@@ -324,22 +269,16 @@ def count_rows(
     ValueError
         If a probability is wrong; the text gives the row.
     """
+    labels = counting.labels
     kept: dict[str, Any] = {}
-    groups = partitions(grouping, labels)
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        rows = ScorePass(
-            actual, probabilities, step, groups, accepted_pairs(grouping, labels), costs, weights,
-            predicted, best, exact_rows, threads,
-        )  # fmt: skip
+        rows = ScorePass(counting, actual, probabilities, weights, predicted, best, exact_rows, threads)
         kept = rows.run()
         kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
-    by_segment = partial(
-        count_segments, actual, predicted, labels, segments, probabilities, step, partitions(grouping, labels),
-        threads=threads,
-    )  # fmt: skip
+    by_segment = partial(count_segments, counting, actual, predicted, segments, probabilities, threads=threads)
     if weights is not None and weights.dtype.kind == "f":
         squared = weights**2
         squares = {}
@@ -416,12 +355,6 @@ def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
     return replace(statistics, segments=other.segments, squares=squares)
 
 
-def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:
-    """The pairs of classes that each step of a grouping accepts, shape (S, K, K)."""
-    steps = () if grouping is None else grouping.compose(labels)
-    return np.array([step.accept for step in steps], dtype=np.bool_).reshape(-1, len(labels), len(labels))
-
-
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """Merge the tallies of two sets of rows; neither may be used afterwards."""
     return {
@@ -454,8 +387,7 @@ def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
     """1 where the class belongs to the positive group, else 0."""
-    positive: IntArray = step.in_positive[codes].astype(np.int64)
-    return positive
+    return step.in_positive[codes].astype(np.int64)
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:

@@ -112,8 +112,7 @@ class ConfusionMatrix(Record):
     @property
     def total(self) -> float:
         """Number (or weight) of all samples."""
-        total: float = self.counts.sum().item()
-        return total
+        return self.counts.sum().item()
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
         """Merge two disjoint sets of samples; labels may differ where both are in sorted order."""

@@ -262,8 +262,7 @@ class _Pairs:
         """The counts so far, shape (W, W)."""
         if not len(self._twice):
             return self._counts
-        counts: Counts = self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(self._counts.shape)
-        return counts
+        return self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(self._counts.shape)
 
 
 def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:

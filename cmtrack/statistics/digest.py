@@ -154,8 +154,7 @@ def _number(text: str) -> int:
 @cache
 def _powers() -> npt.NDArray[np.uint64]:
     """The powers of the base that one block needs."""
-    powers: npt.NDArray[np.uint64] = np.cumprod(np.full(_BLOCK, _BASE, dtype=np.uint64), dtype=np.uint64)
-    return powers
+    return np.cumprod(np.full(_BLOCK, _BASE, dtype=np.uint64), dtype=np.uint64)
 
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.grouping import Label
 from cmtrack.statistics import scores
 from cmtrack.statistics.collected import Statistics, count_rows, finished, merged, with_segments
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.faults import Faults
-from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights
+from cmtrack.statistics.inputs import IntArray, as_weights
 from cmtrack.statistics.labels import number_as_they_come, number_labels
 from cmtrack.statistics.probabilities import Normalize, Probabilities
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, divided
@@ -67,16 +68,11 @@ class Kernel:
 
     Attributes
     ----------
-    labels : tuple of length K, optional
+    counting : Counting, optional
         None: the labels are taken as they come, and there are no probabilities.
     places : mapping of int to list of int
         For each possible number of given columns of probabilities, which of them is that of each class; -1 for the
         one of two classes whose probability is one less the other's. Empty: only labels and faults are collected.
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    grouping : Grouping, optional
-    costs : ndarray of shape (K, K), optional
-        Of actual by predicted classes, where decisions under them are to be counted.
     normalize : "warn", True or False
     weights_are : "frequency" or "sampling", optional
         Where there are weights.
@@ -86,16 +82,18 @@ class Kernel:
         Columns, and crossings of several, that divide the rows.
     """
 
-    labels: tuple[Label, ...] | None
+    counting: Counting | None
     places: Mapping[int, list[int]] = field(default_factory=dict)
-    step: ComposedStep | None = None
-    grouping: Grouping | None = None
-    costs: FloatArray | None = None
     normalize: Normalize = False
     weights_are: str | None = None
     only_faults: bool = False
     exact_rows: int = field(default_factory=lambda: scores.EXACT_ROWS)
     segments: Divisions = ()
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The classes; None where they are taken as they come."""
+        return None if self.counting is None else self.counting.labels
 
 
 class Tally:
@@ -127,10 +125,10 @@ class Tally:
         try:
             if self.kernel.only_faults:
                 self._look_for_faults(batch)
-            elif self.kernel.labels is None:
+            elif self.kernel.counting is None:
                 self._keep(_count_as_they_come(batch, self.kernel, self.seen))
             elif len(batch.scores) in self.kernel.places or not self.kernel.places:
-                self._keep(_count(batch, self.kernel, self._limit))
+                self._keep(_count(batch, self.kernel, self.kernel.counting, self._limit))
         except ValueError:
             if not self._look_for_faults(batch):
                 raise
@@ -190,10 +188,9 @@ class Tally:
         return bool(found)
 
 
-def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
+def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict[str, Any]:
     """The parts of the statistics of a batch, by their known classes."""
-    assert kernel.labels is not None
-    weights, labels = _weights(batch, kernel), kernel.labels
+    weights, labels = _weights(batch, kernel), counting.labels
     if batch.labels:
         numbered = number_labels(batch.labels, labels)
         actual, predicted = numbered.codes.get("y_true"), numbered.codes.get("y_pred")
@@ -207,9 +204,8 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
         given = [batch.scores[c] for c in place if c >= 0]
         probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
     kept, _ = count_rows(
-        actual, predicted, labels, probabilities=probabilities, step=kernel.step,
-        grouping=kernel.grouping, costs=kernel.costs, weights=weights, pairs=pairs, exact_rows=limit, threads=1,
-        segments=divided(batch.segments, kernel.segments),
+        counting, actual, predicted, probabilities=probabilities, weights=weights, pairs=pairs, exact_rows=limit,
+        threads=1, segments=divided(batch.segments, kernel.segments),
     )  # fmt: skip
     return _with_digests(kept, batch, actual.all(), labels)
 
@@ -223,8 +219,9 @@ def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]])
     if len(codes) == 1:
         return {}
     segments = divided(batch.segments, kernel.segments)
-    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch, kernel), segments=segments)
-    return _with_digests(kept, batch, codes["y_true"].all(), labels)
+    actual, weights = codes["y_true"], _weights(batch, kernel)
+    kept, _ = count_rows(Counting(labels), actual, codes["y_pred"], weights=weights, segments=segments)
+    return _with_digests(kept, batch, actual.all(), labels)
 
 
 def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: tuple[Label, ...]) -> dict[str, Any]:

@@ -84,8 +84,7 @@ class ClassBlock:
     def total(self, values: FloatArray) -> FloatArray:
         """Weighted sums of ``values`` (L, b) by class, shape (L, C)."""
         weighed = values if self.weights is None else values * self.weights
-        sums: FloatArray = np.add.reduceat(weighed, self.starts, axis=1)
-        return sums
+        return np.add.reduceat(weighed, self.starts, axis=1)
 
     def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The class means (L, C) of ``values`` (L, b), and the deviations from them, in the same memory."""

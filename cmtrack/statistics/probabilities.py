@@ -216,8 +216,7 @@ def in_memory(array: FloatArray, ranking_only: bool = False) -> Probabilities:
 
 def from_decisions(values: FloatArray) -> FloatArray:
     """Decision values between 0 and 1, in the same order; 0 becomes 1/2, and two that differ in sign sum to 1."""
-    found: FloatArray = 0.5 + 0.5 * values / (1 + np.abs(values))
-    return found
+    return 0.5 + 0.5 * values / (1 + np.abs(values))
 
 
 def to_decisions(scores: FloatArray) -> FloatArray:

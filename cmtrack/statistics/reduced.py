@@ -110,20 +110,17 @@ class ReducedConfusionMatrix(Record):
     @property
     def actual(self) -> Counts:
         """Actual group totals, shape (M,)."""
-        totals: Counts = self.counts.sum(axis=1) + self.mismatches
-        return totals
+        return self.counts.sum(axis=1) + self.mismatches
 
     @property
     def predicted(self) -> Counts:
         """Predicted group totals, shape (M,)."""
-        totals: Counts = self.counts.sum(axis=0) + self.mismatches
-        return totals
+        return self.counts.sum(axis=0) + self.mismatches
 
     @property
     def total(self) -> float:
         """Number (or weight) of all samples; mismatches count once."""
-        total: float = (self.counts.sum() + self.mismatches.sum()).item()
-        return total
+        return (self.counts.sum() + self.mismatches.sum()).item()
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
         """Group the groups: the next step of a chain (its last step where ``grouping`` is a chain).

@@ -17,6 +17,7 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.statistics import scores
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassTally, HitTally, channels_of
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, CompactCodes, blocks
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -36,16 +37,9 @@ class ScorePass:
 
     Attributes
     ----------
+    counting : Counting
     actual : Codes of n rows
     probabilities : Probabilities of n rows and K classes
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    groups : ndarray of shape (S, K)
-        The steps of the grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
-    accept : ndarray of shape (S, K, K), bool
-        The pairs that each step accepts.
-    costs : ndarray of shape (K, K), optional
-        Of actual by predicted classes, where decisions under them are to be counted.
     weights : ndarray of shape (n,), optional
     predicted : Codes of n rows, optional
         By default the most probable classes.
@@ -57,12 +51,9 @@ class ScorePass:
         By default one for each core.
     """
 
+    counting: Counting
     actual: Codes
     probabilities: Probabilities
-    step: ComposedStep | None = None
-    groups: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
-    accept: BoolArray = field(default_factory=lambda: np.empty((0, 0, 0), dtype=np.bool_))
-    costs: FloatArray | None = None
     weights: FloatArray | IntArray | None = None
     predicted: Codes | None = None
     best: CompactCodes | None = None
@@ -86,21 +77,23 @@ class ScorePass:
         moments = ScoreMoments.merge([part.moments for part in parts])
         kept["losses"] = ProperScores.merge([part.losses for part in parts])
         kept["hits"] = reduce(operator.add, [part.hits for part in parts])
-        if self.costs is not None:
+        if self.counting.costs is not None:
             kept["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
         if self._has_cross:
             kept["cross"] = CrossMoments(sum(part.cross for part in parts))
-        if self.step is None:
+        if self.counting.step is None:
             kept["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
-            kept["score_moments"] = moments.component(size).by_group(self.step.in_positive.astype(np.int64), 2)
+            kept["score_moments"] = moments.component(size).by_group(self.counting.step.in_positive.astype(np.int64), 2)
             kept["labels_variance"] = float(sum(part.variance for part in parts))
         return kept | {"moments": moments.components(slice(0, size))}
 
     @property
     def _scored(self) -> bool:
         """True where the positive group has a score; decision values of several classes have no sum."""
-        return self.step is not None and (self.probabilities.n_classes == 2 or not self.probabilities.ranking_only)
+        return self.counting.step is not None and (
+            self.probabilities.n_classes == 2 or not self.probabilities.ranking_only
+        )
 
     @property
     def _has_cross(self) -> bool:
@@ -108,7 +101,7 @@ class ScorePass:
 
     def _read(self, chunk: slice) -> _Part:
         size = self.probabilities.n_classes
-        width = size + (self.step is not None)
+        width = size + (self.counting.step is not None)
         length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
         room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
@@ -131,9 +124,9 @@ class ScorePass:
             if self.probabilities.ranking_only:
                 continue
             part.hits.add_block(block, values[:size], predicted)
-            if self.costs is not None:
-                decisions.append(DecisionCounts.of_block(block, values[:size], self.costs))
-            losses.append(ProperScores.of_block(block, values[:size], self.groups))
+            if self.counting.costs is not None:
+                decisions.append(DecisionCounts.of_block(block, values[:size], self.counting.costs))
+            losses.append(ProperScores.of_block(block, values[:size], self.counting.groups))
             means, _ = block.centre(values)
             if self._has_cross:
                 sums = products(block, features)
@@ -153,30 +146,32 @@ class ScorePass:
     def _part(self, limit: int) -> _Part:
         size, few = self.probabilities.n_classes, min(limit, FEW_ROWS)
         few = few if len(self.actual) <= few else 0
-        return _Part(TopTally(size), ScoreTally(1, 4, limit), HitTally(self.accept, few), ClassTally(size, few))
+        return _Part(
+            TopTally(size), ScoreTally(1, 4, limit), HitTally(self.counting.accept, few), ClassTally(size, few)
+        )
 
     def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> IntArray:
         """The predicted class of each row, in the order of the block."""
         given = None if self.predicted is None else self.predicted.block(rows).take(block.order)
-        if given is not None and self.step is not None:
+        if given is not None and self.counting.step is not None:
             return given
         best, top = first_maximum(values)
-        if given is None and self.step is not None and self.step.threshold is not None:
-            best = decided(values, self.step)
+        if given is None and self.counting.step is not None and self.counting.step.threshold is not None:
+            best = decided(values, self.counting.step)
         if self.best is not None:
             self.best.array[rows.start + block.order] = best
-        if self.step is None and not self.probabilities.ranking_only:
+        if self.counting.step is None and not self.probabilities.ranking_only:
             part.tops.add(block.codes, best, top, block.weights)
         return best if given is None else given
 
     def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
-        assert self.step is not None  # the caller's choice
+        assert self.counting.step is not None  # the caller's choice
         score = values[-1]
-        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.step.in_positive))
+        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.counting.step.in_positive))
         spread = score * (1 - score)
         part.variance += float((spread if block.weights is None else spread * block.weights).sum())
-        rejected = ~accepted_in_block(block, values[:-1], self.step)
-        channel = np.where(self.step.in_positive, 0, 2)[block.codes] + rejected
+        rejected = ~accepted_in_block(block, values[:-1], self.counting.step)
+        channel = np.where(self.counting.step.in_positive, 0, 2)[block.codes] + rejected
         part.scores.add(score[None, :], channel, block.weights)
 
 
@@ -238,10 +233,8 @@ def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:
     single-precision rows may sum to a little more.
     """
     if len(members) == 1:
-        single: FloatArray = values[members[0]]
-        return single
-    score: FloatArray = np.minimum(np.round(values[members].sum(axis=0), 12), 1.0)
-    return score
+        return values[members[0]]
+    return np.minimum(np.round(values[members].sum(axis=0), 12), 1.0)
 
 
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:

@@ -109,8 +109,7 @@ class ScoreCounts:
         if self.sums is None:
             return self.values
         weight = self.counts.sum(axis=0)
-        means: FloatArray = self.values + np.divide(self.sums, weight, out=np.zeros(len(weight)), where=weight > 0)
-        return means
+        return self.values + np.divide(self.sums, weight, out=np.zeros(len(weight)), where=weight > 0)
 
     def to_grid(self) -> ScoreCounts:
         """The same samples counted by grid cell."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping import ComposedStep, Label
+from cmtrack.grouping import Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.confusion import merged_labels
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
@@ -142,19 +143,11 @@ class SegmentCounts(Record):
             found[none] = 0
             return found
 
-        losses, ranks, moments = self.losses, self.ranks, self.moments
-        if losses is not None:
-            impossible = taken(losses.impossible.T).T
-            losses = ProperScores(losses.groups, taken(losses.n), impossible, taken(losses.mean), taken(losses.m2))
-        if moments is not None:
-            moments = ScoreMoments(*(taken(getattr(moments, name)) for name in MOMENTS))
         return SegmentCounts(
             tuple(self.values[k] for k in chosen.tolist()),
             taken(self.rows),
             taken(self.matrix),
-            losses,
-            None if ranks is None else RankCounts.of_array(taken(ranks.counts)),
-            moments,
+            *(_by_class(taken, part) for part in (self.losses, self.ranks, self.moments)),
         )
 
     def each(self) -> Iterator[SegmentCounts]:
@@ -162,12 +155,7 @@ class SegmentCounts(Record):
         table = None if self.ranks is None else self.ranks.counts
         for k, value in enumerate(self.values):
             own = slice(k * self.n_classes, (k + 1) * self.n_classes)
-            losses, moments = self.losses, self.moments
-            if losses is not None:
-                impossible = losses.impossible[:, own]
-                losses = ProperScores(losses.groups, losses.n[own], impossible, losses.mean[own], losses.m2[own])
-            if moments is not None:
-                moments = ScoreMoments(*(getattr(moments, name)[own] for name in MOMENTS))
+            losses, moments = (_by_class(operator.itemgetter(own), part) for part in (self.losses, self.moments))
             ranks = None if table is None else RankCounts.of_array(table[own])
             yield SegmentCounts((value,), self.rows[own], self.matrix[own], losses, ranks, moments)
 
@@ -353,46 +341,30 @@ class Segmented(Record):
 
 
 def count_segments(
+    counting: Counting,
     actual: Codes,
     predicted: Codes,
-    labels: tuple[Label, ...],
     segments: Sequence[SegmentRows],
     probabilities: Probabilities | None,
-    step: ComposedStep | None,
-    groups: IntArray,
     weights: FloatArray | IntArray | None,
     threads: int | None = None,
 ) -> Segmented:
-    """Count rows by segment.
-
-    Parameters
-    ----------
-    actual, predicted : Codes of n rows
-    labels : tuple of length K
-    segments : sequence of SegmentRows
-    probabilities : Probabilities of n rows, optional
-        They are checked already.
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    groups : ndarray of shape (S, K)
-        The steps of a grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
-    weights : ndarray of shape (n,), optional
-    threads : int, optional
-        By default one for each core.
+    """Count rows by segment; the probabilities were checked before.
 
     Raises
     ------
     ValueError
         If a column has more than 10,000 values.
     """
+    size = len(counting.labels)
     found = {}
     for column in segments:
         check_number(column.name, len(column.values))
-        wanted = min(_ROWS_OF_CELL * len(column.values) * len(labels), _VALUES // (len(labels) + 1))
+        wanted = min(_ROWS_OF_CELL * len(column.values) * size, _VALUES // (size + 1))
         chunks = list(blocks(len(actual), max(_FEWEST_ROWS, wanted)))
-        count = partial(_count, actual, predicted, len(labels), column, probabilities, step, groups, weights)
+        count = partial(_count, counting, actual, predicted, column, probabilities, weights)
         found[column.name] = _merged(in_threads(count, chunks, threads))
-    return Segmented(labels, found)
+    return Segmented(counting.labels, found)
 
 
 def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
@@ -412,16 +384,15 @@ def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
 
 
 def _count(
+    counting: Counting,
     actual: Codes,
     predicted: Codes,
-    size: int,
     column: SegmentRows,
     probabilities: Probabilities | None,
-    step: ComposedStep | None,
-    groups: IntArray,
     weights: FloatArray | IntArray | None,
     rows: slice,
 ) -> SegmentCounts:
+    size, step = len(counting.labels), counting.step
     own = None if weights is None else weights[rows]
     codes = column.codes[rows] * size + actual.block(rows)
     classes = len(column.values) * size
@@ -441,20 +412,23 @@ def _count(
         if size > 2:
             parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
         if not probabilities.ranking_only:
-            parts["losses"].append(ProperScores.of_block(part, values[:size], groups, within))
+            parts["losses"].append(ProperScores.of_block(part, values[:size], counting.groups, within))
             if step is not None:
                 values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
             parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
-    return SegmentCounts(column.values, numbers, matrix, **{name: _joined(own) for name, own in parts.items()})
+    joined = {name: _by_class(lambda *arrays: np.concatenate(arrays), *own) for name, own in parts.items()}
+    return SegmentCounts(column.values, numbers, matrix, **joined)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
-    """Statistics of classes one after the other as one; None of none."""
-    if not parts:
+def _by_class(change: Callable[..., Any], *parts: Any) -> Any:
+    """One statistic of what ``change`` makes of each array of several, by class; None of none."""
+    if not parts or parts[0] is None:
         return None
-    if isinstance(parts[0], ProperScores):
-        n, mean, m2 = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n", "mean", "m2"))
-        return ProperScores(parts[0].groups, n, np.hstack([part.impossible for part in parts]), mean, m2)
     if isinstance(parts[0], RankCounts):
-        return RankCounts.of_array(np.concatenate([part.counts for part in parts]))
-    return ScoreMoments(*(np.concatenate([getattr(part, name) for part in parts]) for name in MOMENTS))
+        return RankCounts.of_array(change(*(part.counts for part in parts)))
+    names = ("n", "mean", "m2") if isinstance(parts[0], ProperScores) else MOMENTS
+    arrays = [change(*(getattr(part, name) for part in parts)) for name in names]
+    if isinstance(parts[0], ProperScores):
+        arrays.insert(1, change(*(part.impossible.T for part in parts)).T)
+        return ProperScores(parts[0].groups, *arrays)
+    return ScoreMoments(*arrays)

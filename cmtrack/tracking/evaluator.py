@@ -148,7 +148,7 @@ def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
         return ()
     flat = [one for name in given for one in ([name] if isinstance(name, str) else name)]
     divisions: Any = divisions_of(list(given)) if given and all(isinstance(one, str) for one in flat) else ()
-    return divisions  # type: ignore[no-any-return]
+    return divisions
 
 
 def as_grouping(given: Any) -> Grouping:

@@ -287,7 +287,7 @@ def _model(model_id: str | None) -> str | None:
         return model_id
     import mlflow
 
-    return mlflow.get_active_model_id()  # type: ignore[no-any-return]
+    return mlflow.get_active_model_id()
 
 
 def _rows_writer(evaluation: BaseEvaluation, wanted: bool | str) -> Callable[[BinaryIO], object] | None:

@@ -34,6 +34,7 @@ from cmtrack.segments import Estimates, SegmentSearch, search_columns, worst_seg
 from cmtrack.sources import Columns, Work, open_source
 from cmtrack.sources.batches import unpacked
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreCounts, ScoreMoments
+from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.kernel import Kernel
 from cmtrack.statistics.moments import ClassBlock, products
 
@@ -147,7 +148,7 @@ def test_counts_of_scores() -> None:
 
 
 def test_work_on_batches() -> None:
-    work = Work(Columns("y", "z"), Kernel((0, 1)))
+    work = Work(Columns("y", "z"), Kernel(Counting((0, 1))))
     batch = pa.record_batch({"y": [0, 1], "z": [1, 1]})
     assert work.tally([batch]).statistics((0, 1)).matrix.counts.tolist() == [[0, 1], [0, 1]]
     assert unpacked(work.packed([batch])).faults.n_rows == 2

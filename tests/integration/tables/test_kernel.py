@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import Stream, batches, find_source
+from cmtrack.statistics.counted_for import Counting
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_example_agrees, assert_same, ray_data
 
@@ -121,7 +122,7 @@ def test_row_ids_may_be_texts(engine: str, tmp_path: Path) -> None:
 def test_a_tally_is_pickled_and_added() -> None:
     source = Batches(FRAME)
     columns = batches.Columns("y", scores=tuple(f"p{k}" for k in range(K)))
-    kernel = batches.Kernel((0, 1, 2, 3), {K: list(range(K))})
+    kernel = batches.Kernel(Counting((0, 1, 2, 3)), {K: list(range(K))})
     packed = batches.Work(columns, kernel).packed(source.batches(columns.names))
     assert len(packed) < 100_000
     both = batches.unpacked(batches.packed_sum([packed, packed])).statistics((0, 1, 2, 3))
