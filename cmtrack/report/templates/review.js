@@ -176,7 +176,7 @@
     });
     var scale = scaleOf(held.map(function (place) { return found.rows[place]; })), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
     var columns = found.counts ? data.formulas.heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
-    var head = make("tr", {}, ["#", "Run", "In the ranking", "Value", ""].map(function (name, k) { return make("th", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
+    var head = make("tr", {}, ["#", "Run", "In the ranking", "Value", ""].map(function (name, k) { return make(name || scale ? "th" : "td", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
     if (scale) { head.lastChild.className = "scale"; head.lastChild.append(make("span", {}, [shownNumber(scale[0])]), make("span", {}, [shownNumber(scale[1])])); }
     columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [capital(data.formulas.heads[k])])); });
     var body = make("tbody", {}, held.map(function (place) {

@@ -28,3 +28,22 @@
       });
     });
   });
+  /* A box that scrolls and has nothing to tab to can be reached by keys all the same. */
+  function reachable() {
+    document.querySelectorAll(".scroll, pre").forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth && !box.querySelector("a, button")) { box.tabIndex = 0; } else { box.removeAttribute("tabindex"); }
+    });
+  }
+  reachable();
+  addEventListener("resize", reachable);
+  document.addEventListener("toggle", reachable, true);
+  /* An anchor alone does not scroll in a frame whose address is a blob. */
+  document.querySelectorAll("nav.contents a, a.skip").forEach(function (link) {
+    link.addEventListener("click", function (event) {
+      var place = document.getElementById(link.getAttribute("href").slice(1));
+      event.preventDefault();
+      place.scrollIntoView();
+      place.tabIndex = -1;
+      place.focus({ preventScroll: true });
+    });
+  });
