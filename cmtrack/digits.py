@@ -41,6 +41,12 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
+def in_words(n: int) -> str:
+    """A number of things in a sentence: "six", and from 11 on "11"."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[n] if n < len(words) else f"{n:,}"
+
+
 def interval(value: float, ends: Interval | None) -> str:
     """``[low, high]``, or nothing where there is no interval."""
     if ends is None or not all(map(math.isfinite, ends)):

@@ -9,6 +9,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.digits import (
     chance,
     count,
+    in_words,
     interval,
     level,
     minus,
@@ -40,6 +41,7 @@ from cmtrack.untrusted import for_page, one_line
 __all__ = [
     "chance",
     "count",
+    "in_words",
     "interval",
     "level",
     "minus",

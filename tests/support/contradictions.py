@@ -466,13 +466,11 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
     if len(tied) > 1 and re.search(r"ruled out|significantly worse", headline) and "Take" in headline:
         wrong.append(f"{headline!r}, and {len(tied)} runs may be the best")
     numbers = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
-    for match in re.finditer(r"(\w+) of (?:the )?(\w+) runs may be the best", said):
+    for match in re.finditer(r"(\w+) of the (\w+) runs may be the best", said):
         k, n = (numbers.get(word.lower(), int(word) if word.isdigit() else -1) for word in match.groups())
         if (k, n) != (len(tied), len(runs)):
             wrong.append(f"{match[0]!r}, and it is {len(tied)} of {len(runs)}")
-    for match in re.finditer(
-        r"(?:Ruled out as the best|Significantly worse)(?: \([\d.]+ %\))?: (.*?)(?:\. |\.$)", said
-    ):
+    for match in re.finditer(r"Only (“.*?”) (?:is|are) ruled out as the best\.", said):
         wrong += [f"{name} is said to be behind, and is {status[name]!r}" for name in re.findall("“(.*?)”", match[1])
                   if name in status and status[name] != "behind"]  # fmt: skip
     chances = {run["name"]: run["probability_best"] for run in runs}

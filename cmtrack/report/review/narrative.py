@@ -31,7 +31,6 @@ from cmtrack.report.review.phrases import (
     rule_title,
     say_of,
     short_names,
-    standing_sentences,
     tie_sentence,
 )
 from cmtrack.statistics.predictions import Predictions
@@ -69,9 +68,10 @@ def lead(comparison: Comparison) -> str:
 
 
 def maybe(ranking: Ranking) -> str:
-    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
+    """The number that may be the best: "six of the 7 runs may be the best", "both runs may be the best"."""
     ties, of, noun = len(ranking.tied), len(ranking.standings), ranking.noun
-    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
+    which = f"all {of}" if ties == of else f"{fmt.in_words(ties)} of the {of}"
+    return f"{'both' if ties == of == 2 else which} {noun}s {MAY_BE_BEST}"
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -119,27 +119,27 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     """Notes: other rankings, runs that are in none, and how the comparison was made."""
     say = say_of(comparison)
     said, known = [], {*apart(comparison.rankings, comparison.reads)}
-    if comparison.best is not None:
-        said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+    if comparison.best is not None and comparison.ranking is not None:
+        said = _chances(comparison.ranking, say)
+        said += [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
     said += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
 
 
-def _best_of(ranking: Ranking, say: Say) -> str:
-    """The leader and its value: "“A” scores highest (0.712)", "“A” scores highest on average (0.712)"."""
-    criterion, first = ranking.criterion, ranking.leader
-    name, on_average = say(first.name), " on average" if ranking.over else ""
+def _leads(ranking: Ranking) -> str:
+    """In which way the leader leads: "scores highest", "has the best average rank"."""
+    criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
     if not criterion.single:
-        return f"{name} has the highest weighted sum"
-    if math.isfinite(first.average_rank):
-        return f"{name} has the best average rank ({first.average_rank:.2f})"
-    value = fmt.number(first.value, first.interval)
+        return "has the highest weighted sum"
+    if math.isfinite(ranking.leader.average_rank):
+        return "has the best average rank"
     if criterion.direction == "nearest zero":
-        return f"{name} is nearest to zero{on_average} ({value})"
-    best = f"highest{on_average}" if criterion.direction == "higher" else f"lowest{on_average}, which is best"
-    return f"{name} scores {best} ({value})"
+        return f"is nearest to zero{on_average}"
+    if criterion.direction == "higher":
+        return f"scores highest{on_average}"
+    return f"scores lowest{on_average}, which is best"
 
 
 def _headline(ranking: Ranking, say: Say) -> str:
@@ -161,7 +161,8 @@ def _headline(ranking: Ranking, say: Say) -> str:
             others = "1 other run is" if ties == 2 else f"{ties - 1} other runs are"
             return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
-    return f"No clear winner: {maybe(ranking)}. {_best_of(ranking, say)}."
+    rows = f"the {ranking.over}" if ranking.over else "the test rows"
+    return f"{fmt.capital(maybe(ranking))}; {rows} cannot tell them apart. {chosen} {_leads(ranking)}."
 
 
 def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
@@ -187,7 +188,7 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         over = f" over {ranking.over}" if ranking.over else ""
         alone = f"Its {title}{over} is {_value(first)}. There is no {ranking.noun} to compare it with."
         return [alone] if criterion.single else []
-    value, over = _value(first), f"Over {ranking.over}, " if ranking.over else ""
+    value = f"{_value(first)}{'*' if first.picked else ''}"
     if ranking.over:
         value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
     if not criterion.single:
@@ -197,31 +198,32 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         ]
         said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
         said += f"({fmt.listed(values, 6)})."
-    elif math.isfinite(first.average_rank):
-        said = f"{over}{name} has the best average rank, {first.average_rank:.2f} of {len(ranking.standings)}; its "
-        said += f"{title} is {value}."
-    elif criterion.direction == "nearest zero":
-        said = f"{over}{name} has the {title} nearest to zero, {value}."
     else:
-        best = "highest" if criterion.direction == "higher" else "lowest"
-        said = f"{over}{name} has the {best} {title}, {value}."
-    return [" ".join([said, *picking(ranking), *_others(ranking, say)]), *_chances(ranking, say)]
+        over = f" over {ranking.over}" if ranking.over else ""
+        rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
+        said = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
+        if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
+            said = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
+    return [" ".join([said, *_others(ranking, say), *picking(ranking)])]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
+    """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
-    tied = [say(run.name) for run in ranking.tied if run is not ranking.leader and run not in unsure]
     behind = [say(run.name) for run in ranking.runs if not run.tied]
-    return standing_sentences(ranking, tied, behind, [say(run.name) for run in unsure])
+    said = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."] if unsure else []
+    if behind and len(ranking.tied) > 1:
+        verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
+        said.append(f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}.")
+    return said
 
 
 def picking(ranking: Ranking) -> list[str]:
-    """The leader's interval by itself, beside the shown one, which allows for the picking."""
-    first = ranking.leader
-    if not (first.picked and ranking.criterion.single):  # of a sum no interval is said
+    """The note on the leader's interval, which allows for the picking."""
+    if not (ranking.leader.picked and ranking.criterion.single):  # of a sum no interval is said
         return []
-    alone = fmt.interval(first.value, (first.low, first.high))
-    return [f"The interval allows for its being picked from {ranking.picked_from} runs; without that it is {alone}."]
+    best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
+    return [f"(* Wider, because the {best} of {ranking.picked_from} was picked.)"]
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:

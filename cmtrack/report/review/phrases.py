@@ -114,22 +114,6 @@ def behind_words(ranking: Ranking) -> str:
     return "significantly dominated" if ranking.criterion.pareto else RULED_OUT
 
 
-def standing_sentences(ranking: Ranking, tied: list[str], behind: list[str], unsure: list[str]) -> list[str]:
-    """Sentences on the runs or models that may be the best, too, and those that are ruled out; names as shown."""
-    at = fmt.level(ranking.confidence_level)
-    said = []
-    if tied:
-        said.append(f"{fmt.capital(MAY_BE_BEST)}, too ({at}): {fmt.listed(tied)}.")
-    if unsure:
-        said.append(f"Not tested, as no error is known: {fmt.listed(unsure)}.")
-    if behind:
-        many = len(behind) > 4 and not (tied or unsure)
-        names = f"all {len(behind)} others" if many else fmt.listed(behind)
-        claim = behind_words(ranking)
-        said.append(f"{claim[0].upper()}{claim[1:]}{'' if tied else f' ({at})'}: {names}.")
-    return said
-
-
 def gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
     """A difference such as "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
     if difference == 0:
@@ -179,20 +163,18 @@ def tie_sentence(
     asked = [rules] if isinstance(rules, str) else list(rules or ())
     if decision.by is not None:
         return [_by_rule(near, decision, decision.by, where, say, noun)]
-    alone = f"{chosen} is chosen for its value alone"
+    others = "the other" if n_tied == 2 else f"another of the {fmt.in_words(n_tied)}"
+    alone = f"Nothing but its score speaks for {chosen}: if {others} is cheaper or simpler, take that one."
+    if not asked:
+        return [alone]
     if len(near) == 1:
-        start = f"None of the {n_tied - 1} others is" if n_tied > 2 else f"The other {noun} is not"
-        unused = ", so that no tie-breaker was used" if asked else ""
-        return [f"{start} {where}{unused}: {alone}."]
-    if asked:
-        them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
-        parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
-        none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
-        why = "none of them has a value" if none else "all have the same value or none"
-        return [f"{them} not decide among the {len(near)} {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
-    every = "Both" if n_tied == 2 else f"All {n_tied}"
-    which = f"{len(near)} of the {n_tied} {noun}s that {MAY_BE_BEST} are" if len(near) < n_tied else f"{every} are"
-    return [f"{alone[0].upper()}{alone[1:]}. {which} {where}: prefer the cheapest or simplest, or name a tie-breaker."]
+        start = f"None of the {fmt.in_words(n_tied - 1)} others is" if n_tied > 2 else f"The other {noun} is not"
+        return [f"{start} {where}, so that no tie-breaker was used. {alone}"]
+    them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
+    parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
+    none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
+    why = "none of them has a value" if none else "all have the same value or none"
+    return [f"{them} not decide among the {len(near)} {noun}s {where}: {why}. {alone}"]
 
 
 def rule_title(rule: TieBreaker) -> str:

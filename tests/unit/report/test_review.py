@@ -67,8 +67,8 @@ def with_params(comparison, params):
 def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(clear)
     assert said[0] == "Take “B”: both other runs are ruled out as the best."
-    assert said[1].startswith("“B” has the highest Matthews correlation, 0.")
-    assert said[1].endswith("Ruled out as the best (95 %): “A” and “C”.")
+    assert said[1].startswith("“B” scores highest: Matthews correlation 0.")
+    assert said[1].endswith("]*. (* Wider, because the highest of 3 was picked.)")
     assert "tied" not in " ".join(said)
     assert lead(clear).startswith("“B” leads with MCC 0.")
     assert "“B” leads with MCC" in repr(clear)
@@ -78,11 +78,14 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(close))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
-    assert said.startswith(f"No clear winner: 2 of 3 runs may be the best. “{first}” scores highest ({value}).")
-    assert f"May be the best, too (95 %): “{second}”. Ruled out as the best: “C”." in said
-    assert f"“{first}” is chosen for its value alone." in said
+    apart = "the test rows cannot tell them apart"
+    assert said.startswith(f"Two of the 3 runs may be the best; {apart}. “{first}” scores highest. Its ")
+    assert f" is {value} [" in said
+    assert "Only “C” is ruled out as the best." in said
+    assert f"Nothing but its score speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
+    assert second not in said.split("Best guess")[0]
     assert "equal" not in said.replace("equally", "")
-    assert lead(close).endswith(", 2 of 3 runs may be the best")
+    assert lead(close).endswith(", two of the 3 runs may be the best")
 
 
 def test_the_tie_breaker_that_chose_is_named_with_its_values():
@@ -135,13 +138,13 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     nothing = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse("tags.x")])
     assert tie_sentence(tied, 4, nothing, "tags.x", where, quoted, "run") == [
         "The tie-breaker tags.x does not decide among the 4 runs within one standard error of the leader: none of "
-        "them has a value. “A” is chosen for its value alone."
+        "them has a value. Nothing but its score speaks for “A”: if another of the four is cheaper or simpler, take "
+        "that one."
     ]
     alone = decide([(run, metrics) for _, run, metrics in tied], [])
-    for n_tied, all_of_them in ((2, "Both are"), (4, "All 4 are")):
+    for n_tied, others in ((2, "the other"), (4, "another of the four")):
         assert tie_sentence(tied[:n_tied], n_tied, alone, None, where, quoted, "run") == [
-            f"“A” is chosen for its value alone. {all_of_them} {where}: prefer the cheapest or simplest, or name a "
-            "tie-breaker."
+            f"Nothing but its score speaks for “A”: if {others} is cheaper or simpler, take that one."
         ]
 
 
@@ -226,7 +229,7 @@ def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
     assert "“B” leads the weighted sum" in repr(weighted)
     two = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
     near = compare(made({"A": 1.0, "B": 2.5}, grouping=two), rank_by="prevalence/bias")
-    assert " nearest to zero, " in near.summary()
+    assert " is nearest to zero: " in near.summary()
     for comparison in (pareto, weighted, near):
         json.dumps(comparison.to_dict(), allow_nan=False)
         page = html(comparison)
