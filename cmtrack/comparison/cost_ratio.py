@@ -90,11 +90,11 @@ class BreakEven:
             return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
         equal = f" (at {self.value:.3g} both are estimated to cost the same)" if math.isfinite(self.value) else ""
         if not self.told_apart:
-            return f"{names[0]} and {names[1]} are not told apart, whatever a miss costs in false alarms{equal}."
+            return f"{names[0]} and {names[1]} may cost the same, whatever a miss costs in false alarms{equal}."
         told = [
             f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms" for one in self.told_apart
         ]
-        return f"{'; '.join(told)}; elsewhere they are not told apart{equal}."
+        return f"{'; '.join(told)}; elsewhere they may cost the same{equal}."
 
     def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
         """Name of the model that is cheaper between two break-even ratios."""

@@ -276,17 +276,15 @@ def _warnings(
     left_out = passed_over("precision_macro", views.table)
     if len(left_out):
         out.append(
-            f"no sample is predicted as {_list([quoted(labels[k]) for k in left_out])}, though there are samples: "
-            f"multiclass/{PASSED_OVER} pass {'these classes' if len(left_out) > 1 else 'this class'} over, "
-            f"{COUNTED} count {'them' if len(left_out) > 1 else 'it'} as 0"
+            f"{_never([quoted(labels[k]) for k in left_out])}: multiclass/{PASSED_OVER} leave "
+            f"{'them' if len(left_out) > 1 else 'it'} out, {COUNTED} count {'them' if len(left_out) > 1 else 'it'} as 0"
         )
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
         missing = passed_over("precision_macro", table)
         if len(missing):
             out.append(
-                f"no sample is predicted as {_list([quoted(one.labels[g]) for g in missing])} of the step "
-                f"{quoted(one.name)}, though there are samples: its precision_macro and f1_of_macro_means pass "
-                f"{'these groups' if len(missing) > 1 else 'this group'} over, its precision_macro_zero counts "
+                f"{_never([quoted(one.labels[g]) for g in missing])}: of the step {quoted(one.name)}, precision_macro "
+                f"and f1_of_macro_means leave {'them' if len(missing) > 1 else 'it'} out, precision_macro_zero counts "
                 f"{'them' if len(missing) > 1 else 'it'} as 0"
             )
     if absent:
@@ -439,6 +437,11 @@ def scaled_rows_warning(rows: int) -> str:
         f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
         "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
     )
+
+
+def _never(names: Sequence[str]) -> str:
+    they, are = ("they have", "are") if len(names) > 1 else ("it has", "is")
+    return f"{_list(names)} {are} never predicted, so {they} no precision"
 
 
 def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:

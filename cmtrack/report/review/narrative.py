@@ -68,10 +68,9 @@ def lead(comparison: Comparison) -> str:
 
 
 def maybe(ranking: Ranking) -> str:
-    """The number that may be the best: "six of the 7 runs may be the best", "both runs may be the best"."""
+    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
     ties, of, noun = len(ranking.tied), len(ranking.standings), ranking.noun
-    which = f"all {of}" if ties == of else f"{fmt.in_words(ties)} of the {of}"
-    return f"{'both' if ties == of == 2 else which} {noun}s {MAY_BE_BEST}"
+    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -162,7 +161,9 @@ def _headline(ranking: Ranking, say: Say) -> str:
             return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    return f"{fmt.capital(maybe(ranking))}; {rows} cannot tell them apart. {chosen} {_leads(ranking)}."
+    some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
+    those = maybe(ranking) if ties == len(ranking.standings) else some
+    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {chosen} {_leads(ranking)}."
 
 
 def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
@@ -468,8 +469,8 @@ def break_evens(comparison: Comparison) -> list[str]:
         else:
             alike.append(quoted(names[other.name]))
     if alike:
-        them = f"{quoted(names[first.name])} is not told apart from {fmt.listed(alike)}"
-        said.append(f"By the cost of errors, {them}, whatever a miss costs in false alarms.")
+        them = fmt.listed([quoted(names[first.name]), *alike])
+        said.append(f"Whatever a miss costs in false alarms, {them} may cost the same.")
     return said
 
 

@@ -186,7 +186,7 @@ def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:
 
 def test_runs_of_different_data_get_rankings_of_their_own(run: Any) -> None:
     text = ok(run("compare", "good", "poor", "elsewhere")).stdout
-    headings = [line for line in text.splitlines() if line.startswith("Ranking ")]
+    headings = [line for line in text.splitlines() if line.startswith("Ranking ") and ", by " in line]
     assert len(headings) == 2
     assert headings[0].startswith("Ranking 1 of 2: 2 runs on 240 samples, by binary/matthews_corrcoef")
     assert headings[1].startswith("Ranking 2 of 2: 1 run on 180 samples, by binary/matthews_corrcoef")

@@ -164,7 +164,7 @@ def test_one_name_with_two_directions_is_ranked_by_each_experiments_own(opened):
                 client.set_terminated(run_id)
     for better, best, word in (("higher", "fifty", "highest"), ("lower", "thirty", "lowest")) * 2:
         text = page(server, f"/experiments/{shown[better]}", rank_by="custom/score", seed=len(shown)).text
-        assert f"“{best}” has the {word} score" in html.unescape(text)
+        assert f"“{best}” scores {word}" in html.unescape(text)
         shown[f"{better} again"] = ""  # another page than the one that is kept
 
 
