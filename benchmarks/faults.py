@@ -123,7 +123,7 @@ def ended(process: subprocess.Popen[str]) -> Result:
     out, err = process.communicate(timeout=300)
     if process.returncode != 0 or not out.strip():
         return f"training ended with {process.returncode}: {err.strip().splitlines()[-1:]}", None
-    status, seconds = json.loads(out)
+    status, seconds = json.loads(out.splitlines()[-1])
     return str(status), float(seconds)
 
 
@@ -138,6 +138,14 @@ def checked(run_id: str) -> str:
     return ", ".join(wrong) or ("complete" if left_out is None else f"complete without {left_out}")
 
 
+def there(run_id: str, problems: Sequence[str] = ()) -> str:
+    """The same after a push that named what could not be made."""
+    undone, state = ", ".join(problem.partition(":")[0] for problem in problems), checked(run_id)
+    if state == "0 images" and "figure" in undone:
+        state = "complete"
+    return f"{state} without {undone}, which it names" if undone else state
+
+
 def pushed(done: Result, run_id: str, **options: Any) -> Result:
     """Push what waits, and say what is then in the run."""
     status, seconds = done
@@ -145,13 +153,15 @@ def pushed(done: Result, run_id: str, **options: Any) -> Result:
         return checked(run_id), seconds
     if not spool.entries():
         return f"{status}; nothing in the spool: {'LOST' if status != 'saved' else checked(run_id)}", seconds
-    said = []
+    answers, problems = [], []
     for _ in range(3):  # a server that has only just been started may be slower than push waits
         with quiet():
-            said.append("; ".join(f"{entry.status} {entry.reason}".strip() for entry in push(**options)))
+            done_now = push(**options)
+        answers.append("; ".join(f"{entry.status} {entry.reason}".strip() for entry in done_now))
+        problems += [problem for entry in done_now for problem in entry.problems]
         if not spool.entries():
             break
-    return f"spooled; push: {', again: '.join(said)}: {checked(run_id)}", seconds
+    return f"spooled; push: {', again: '.join(answers)}: {there(run_id, problems)}", seconds
 
 
 @contextlib.contextmanager
@@ -423,34 +433,40 @@ _read_only("one user", 12345)
 _read_only("another user after it", 12346)
 
 
-def _signalled(name: str, sign: signal.Signals, seconds: float) -> None:
-    @fault(f"{name} after {seconds:g} s")
+STOP = """
+def stop(*_, **__): print('there', flush=True); time.sleep(600)
+import cmtrack.tracking.{} as part; part.{} = stop
+"""
+"""Stops a training script at a function of ``cmtrack.tracking``, and says when it is there."""
+
+
+def _signalled(name: str, sign: signal.Signals, moment: str, module: str, function: str) -> None:
+    @fault(f"{name} {moment}")
     def scenario(company: Company) -> Result:
         run_id = new_run()
-        process = training(company.url, run_id)
-        time.sleep(seconds)
+        process = training(company.url, run_id, STOP.format(module, function))
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "there"
         process.send_signal(sign)
-        out, _ = process.communicate(timeout=120)
-        if out.strip():
-            return f"it was done before: {checked(run_id)}", None
+        process.communicate(timeout=120)
+        if function == "evaluate" and not spool.entries() and not state_of(run_id)["tags"]:
+            return "there was no evaluation yet, and nothing is left of it", None
         return pushed(("killed", None), run_id)[0], None
 
 
-for _seconds in (0.2, 0.5, 1.0):
-    _signalled("Ctrl-C", signal.SIGINT, _seconds)
-    _signalled("SIGTERM", signal.SIGTERM, _seconds)
-    _signalled("SIGKILL", signal.SIGKILL, _seconds)
-
-DRAWING = "import cmtrack.tracking.package as package; package._draw = lambda *_: (time.sleep(60))"
+for _name, _sign in (("Ctrl-C", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
+    _signalled(_name, _sign, "while it is computed", "log", "evaluate")
+    _signalled(_name, _sign, "at the figures", "package", "_draw")
+    _signalled(_name, _sign, "while it is sent, after its metrics", "send", "_optional")
 
 
 @fault("SIGKILL as process 1 of a container, at the figures")
 def _container(company: Company) -> Result:
     run_id = new_run()
     container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    process = training(company.url, run_id, DRAWING, container)
-    while not list(Path.cwd().rglob("cmtrack_evaluation.json")):
-        time.sleep(0.1)
+    process = training(company.url, run_id, STOP.format("package", "_draw"), container)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "there"
     process.kill()
     process.communicate()
     return pushed(("killed", None), run_id)
@@ -518,9 +534,12 @@ def _forked(company: Company) -> Result:
     ids = [new_run() for _ in range(8)]
     fork = (
         "import threading\n"
+        "import cmtrack.tracking.package as package\n"
         f"ids = {ids!r}\n"
+        "draw, drawing = package._draw, threading.Event()\n"
+        "package._draw = lambda *given: (drawing.set(), draw(*given))\n"
         "busy = threading.Thread(target=lambda: log_evaluation(y, y_prob=p, run_id=sys.argv[2])); busy.start()\n"
-        "time.sleep(0.3)\n"
+        "drawing.wait()  # it imports what draws, and then draws\n"
         "workers = []\n"
         "for one in ids:\n"
         "    workers.append(os.fork())\n"

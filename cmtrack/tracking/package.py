@@ -274,7 +274,8 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
 
 
 def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str], about: dict[str, Any]) -> None:
-    from cmtrack.report.figures import About, draw_pictures
+    with forks_wait("what draws", imports=True):
+        from cmtrack.report.figures import About, draw_pictures
 
     pictures |= draw_pictures(evaluation, problems, logged=True, about=About(**about))
 

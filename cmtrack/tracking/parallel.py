@@ -17,8 +17,11 @@ WORKERS = 8
 FORK_PATIENCE = 2.0
 """Seconds that a fork waits at most for what other threads have under way."""
 
+IMPORT_PATIENCE = 30.0
+"""The same for modules that they import, which ends by itself, but takes long on a busy machine."""
+
 _gate = threading.Condition()
-_under_way: dict[object, int] = {}
+_under_way: dict[object, tuple[int, bool]] = {}
 _done: set[str] = set()
 _in_workers: list[Callable[[], object]] = []
 
@@ -62,18 +65,20 @@ def each(
 
 
 @contextmanager
-def forks_wait(once: str = "") -> Iterator[None]:
+def forks_wait(once: str = "", *, imports: bool = False) -> Iterator[None]:
     """Delay forks by other threads while this block holds locks and imports modules.
 
     A worker inherits locks that nobody in it will ever release: of a module that is being imported, of a figure that is
     being drawn, of a property that is being computed. So a fork waits for what is under way, at most
     :data:`FORK_PATIENCE` seconds; what takes longer holds back no further fork. Nothing is registered before the first
-    use.
+    use. A worker that inherits the lock of a module could never import it: imports have :data:`IMPORT_PATIENCE`.
 
     Parameters
     ----------
     once : str, optional
         What is done: after the first time that it ended well it holds back nothing any more.
+    imports : bool, default False
+        Whether the block does nothing but import.
     """
     if once in _done:
         yield
@@ -81,7 +86,7 @@ def forks_wait(once: str = "") -> Iterator[None]:
     watch_forks()
     work = object()
     with _gate:
-        _under_way[work] = threading.get_ident()
+        _under_way[work] = threading.get_ident(), imports
     try:
         yield
         if once:
@@ -107,7 +112,10 @@ def watch_forks() -> None:
 def _before_fork() -> None:
     forking = threading.get_ident()
     _gate.acquire()
-    if not _gate.wait_for(lambda: all(thread == forking for thread in _under_way.values()), FORK_PATIENCE):
+    _gate.wait_for(
+        lambda: not any(imports and thread != forking for thread, imports in _under_way.values()), IMPORT_PATIENCE
+    )
+    if not _gate.wait_for(lambda: all(thread == forking for thread, _ in _under_way.values()), FORK_PATIENCE):
         _under_way.clear()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import re
@@ -294,12 +295,15 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
-        name = re.compile("[+%]".join((*parts, str(package.timestamp), r".*\.webp")))  # the last of two files
-        content = package.image(file)
-        if content is None or any(map(name.match, known)):
+        name = re.compile("[+%]".join((*parts, str(package.timestamp), r"[^/]*")))
+        there, content = [path for path in known if name.fullmatch(path)], package.image(file)
+        if content is None or any(path.endswith(".webp") for path in there):  # the last of its two files
             continue
         with DrawnImage(content) as image:
             client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
+        with contextlib.suppress(Exception):  # the first file of one that was cut off; some stores remove nothing
+            for path in there:
+                artifacts.repository_for(run.info.artifact_uri, client.tracking_uri).delete_artifacts(path)
 
 
 # -- metrics, tags ------------------------------------------------------------------------------------------

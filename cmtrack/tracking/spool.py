@@ -191,6 +191,20 @@ class Draft:
                 return entry
         return None
 
+    def keep(self) -> bool:
+        """Write what an interrupt left in memory only; return whether the evaluation is in the folder then."""
+        if not any(name.startswith(ARTIFACTS) for name in self.content):
+            return False
+        if self.folder is None:
+            self._move()
+        elif self.folder.with_name(self._name).is_dir():
+            self.folder = self.folder.with_name(self._name)
+        for name, content in self.content.items():
+            if self.folder is not None and not (self.folder / name).exists():
+                self.write(name, content)
+        self.release()
+        return self.folder is not None
+
     def discard(self) -> None:
         """Remove what was written."""
         self.release()
@@ -228,8 +242,8 @@ class Draft:
 def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
     """A new entry to write into; its destination is written first.
 
-    An error inside the block removes the entry. An interrupt, or an exit, keeps it if the evaluation is in it
-    already, and is passed on. ``of`` is an unfinished entry, which the new one replaces.
+    An error inside the block removes the entry. An interrupt, or an exit, keeps it once the evaluation was given to
+    it, and is passed on. ``of`` is an unfinished entry, which the new one replaces.
     """
     draft = Draft(intent, of)
     try:
@@ -238,8 +252,7 @@ def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
         draft.discard()
         raise
     except BaseException as interrupt:
-        if of is None and draft.folder and any(name.startswith(ARTIFACTS) for name in draft.content):
-            draft.release()
+        if of is None and draft.keep():
             interrupt.add_note(f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it")
         else:
             draft.discard()

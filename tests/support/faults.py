@@ -309,7 +309,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 # -- file operations -------------------------------------------------------------------------------------------------
 
-DIES, FULL = "dies", "every place is full"
+DIES, FULL, INTERRUPTED = "dies", "every place is full", "Ctrl-C"
 FILE_FAULTS: dict[str, int] = {
     DIES: 0, "ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, FULL: errno.ENOSPC,
 }  # fmt: skip
@@ -382,6 +382,8 @@ class _FileFaults:
             if self.kind == DIES:
                 torn()
                 os._exit(9)
+            if self.kind == INTERRUPTED:
+                raise KeyboardInterrupt
             if self.kind in ("ENOSPC", FULL):
                 self.full = place if self.kind == "ENOSPC" else "*"
         if makes and self.full in ("*", place) if self.full else hit:
@@ -420,8 +422,8 @@ def with_file_fault(action: Callable[[], Any], root: Path, kind: str = DIES, at:
             faults.install()
             try:
                 result = action()
-            except Exception as error:
-                result = f"{type(error).__name__}: {error}"
+            except (Exception, KeyboardInterrupt) as error:
+                result = f"{type(error).__name__}: {error} {' '.join(getattr(error, '__notes__', ()))}".strip()
             os.write(write, pickle.dumps((result, faults.count, faults.last)))
         finally:
             os._exit(0)

@@ -167,6 +167,20 @@ def test_pushing_twice_is_pushing_once(proxy, judged, tmp_path):
     assert set(once["metrics"].values()) == {1}
 
 
+@pytest.mark.usefixtures("drawn")
+def test_an_image_that_was_cut_off_before_its_thumbnail_is_there_once_after_a_push(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda method, path, _: DROP if method == "PUT" and path.endswith(".webp") else PASS
+    with pytest.warns(EvaluationWarning):
+        log_evaluation(judged, run_id=run_id)
+    proxy.fault = lambda *_: PASS
+    assert {Path(file.path).suffix for file in mlflow.MlflowClient().list_artifacts(run_id, "images")} == {".png"}
+    assert [(entry.status, entry.problems) for entry in push()] == [("sent", ())]
+    images = [file.path for file in mlflow.MlflowClient().list_artifacts(run_id, "images")]
+    assert sorted(Path(path).suffix for path in images) == [".png", ".webp"]
+    assert len({path.split("+")[5].partition(".")[0] for path in images}) == 1  # of one number
+
+
 def test_a_dead_store_is_asked_once_for_all_entries(proxy, judged, monkeypatch):
     proxy.fault = lambda *_: DROP
     for _ in range(3):

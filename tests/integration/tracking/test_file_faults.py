@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -27,7 +28,7 @@ from cmtrack.report.review import bundle
 from cmtrack.tracking import cache, package, spool
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
-from support.faults import FILE_FAULTS, Ended, with_file_fault
+from support.faults import FILE_FAULTS, INTERRUPTED, Ended, with_file_fault
 from support.problems import random_problem
 from support.stores import sqlite_store
 
@@ -326,6 +327,23 @@ def test_whole_waiting_or_said_wherever_it_fails(bench: Bench, name: str) -> Non
     if ALL:
         print(f"TABLE {name}: {total} operations, {len(cases)} tried", {kind: dict(n) for kind, n in counts.items()})
     assert wrong == []
+
+
+def test_an_interrupt_leaves_an_evaluation_that_was_begun_and_says_where(bench: Bench) -> None:
+    begun = False
+    for at in itertools.count(1):
+        bench.emptied()
+        run_id = bench.new_run()
+        ended = with_file_fault(lambda run_id=run_id: log(run_id), bench.root, INTERRUPTED, at)
+        if not ended.last or (not ALL and ROWS in ended.last):  # it had fewer operations, or the evaluation is written
+            break
+        begun |= "artifacts" in ended.last
+        assert ended.result.startswith("KeyboardInterrupt")
+        assert begun == ("is kept in" in ended.result), ended
+        push()
+        assert not begun or load_evaluation(run_id) == FIRST, ended
+        assert not [entry for entry in spool.entries() if entry.kind == "evaluation"]
+    assert begun
 
 
 def test_what_is_taken_out_is_made_the_same_way_again() -> None:

@@ -138,15 +138,15 @@ def code_of_worker(task: Callable[[], bool]) -> int:
 class Working:
     """A thread that holds forks back until it is told to end."""
 
-    def __init__(self, once: str = "") -> None:
+    def __init__(self, once: str = "", imports: bool = False) -> None:
         self.order: list[str] = []
         self._begun, self._finish = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(once,))
+        self._thread = threading.Thread(target=self._work, args=(once, imports))
         self._thread.start()
         assert self._begun.wait(30)
 
-    def _work(self, once: str) -> None:
-        with parallel.forks_wait(once):
+    def _work(self, once: str, imports: bool) -> None:
+        with parallel.forks_wait(once, imports=imports):
             self._begun.set()
             self._finish.wait(30)
             self.order.append("done")
@@ -156,9 +156,7 @@ class Working:
         self._thread.join(30)
 
 
-@forking
-def test_a_fork_waits_for_what_another_thread_has_under_way():
-    working = Working()
+def holds_back_a_fork(working: Working) -> None:
     forked = threading.Thread(target=lambda: working.order.append(f"worker {code_of_worker(lambda: True)}"))
     forked.start()
     forked.join(0.3)
@@ -166,6 +164,11 @@ def test_a_fork_waits_for_what_another_thread_has_under_way():
     working.end()
     forked.join(30)
     assert working.order == ["done", "worker 0"]
+
+
+@forking
+def test_a_fork_waits_for_what_another_thread_has_under_way():
+    holds_back_a_fork(Working())
 
 
 @forking
@@ -177,6 +180,16 @@ def test_a_fork_goes_on_after_its_patience_and_the_next_one_does_not_wait(monkey
     monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)  # a fork that waited now would never end
     assert code_of_worker(lambda: True) == 0
     assert working.order == []
+    working.end()
+
+
+@forking
+def test_a_fork_waits_longer_for_imports_and_not_for_ever(monkeypatch):
+    monkeypatch.setattr(parallel, "FORK_PATIENCE", 0.0)
+    holds_back_a_fork(Working(imports=True))
+    monkeypatch.setattr(parallel, "IMPORT_PATIENCE", 0.2)
+    working = Working(imports=True)
+    assert code_of_worker(lambda: True) == 0
     working.end()
 
 
