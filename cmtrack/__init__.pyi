@@ -6,6 +6,7 @@ from cmtrack.evaluation.accumulator import Accumulator as Accumulator
 from cmtrack.evaluation.from_tables import evaluate_table as evaluate_table
 from cmtrack.evaluation.spans import evaluate_spans as evaluate_spans
 from cmtrack.evaluation.threshold import Threshold as Threshold
+from cmtrack.evaluation.transport import Transported as Transported
 from cmtrack.families.evaluate import evaluate_families as evaluate_families
 from cmtrack.families.evaluate import evaluate_family_levels as evaluate_family_levels
 from cmtrack.families.hierarchy import Prefix as Prefix

@@ -32,6 +32,7 @@ from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
 from cmtrack.evaluation.spec import Spec
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
+from cmtrack.evaluation.transport import Transported, transported
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve, ReliabilityTable
@@ -654,6 +655,47 @@ class Evaluation(BaseEvaluation):
             raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
         return priced.at_shares(np.array(given), self.confidence_level)
+
+    def at(
+        self, prevalence: Any, *, calibration: Any = None, rows: float | None = None, counted: bool = False
+    ) -> Transported:
+        """The metrics where the actual classes have other shares, without the data.
+
+        Parameters
+        ----------
+        prevalence : float, mapping of label to share, or sequence of length K
+            Of the positive class or group; of classes, or of the groups of a step (the others keep their mix and what
+            is left); or of all classes in their order.
+        rows : float, optional
+            Rows of the target: :attr:`Transported.own_intervals` are then of its own labels.
+        counted : bool, default False
+            Whether the shares are those of these very rows, not those of the population that they are drawn from.
+
+        Returns
+        -------
+        Transported
+            ``metrics``, ``standard_errors``, ``intervals`` and ``own_intervals`` by name, and ``to_frame()``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the shares do not sum to 1, are of no class or group, or one above 0 is of a class without labelled rows.
+
+        Notes
+        -----
+        It holds if within each class the answers are as among the labelled rows. The numbers of the labelled classes
+        are taken as given, so an error is that within classes.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["ham"] * 80 + ["spam"] * 20, ["ham"] * 72 + ["spam"] * 24 + ["ham"] * 4)
+        >>> there = evaluation.at({"spam": 0.02})
+        >>> row = there.to_frame().set_index("metric").loc["binary/precision"]
+        >>> print(f"{row['here']:.3f}, there {row['there']:.3f}: {row['why']}")
+        0.667, there 0.140: “spam” has 2 % instead of 20 %
+        """
+        return transported(self, prevalence, rows, counted)
 
     def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
         """The net benefit of acting on the positive group's score, by threshold: the decision curve.

@@ -15,7 +15,7 @@ import numpy as np
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.samples import Samples, gradient
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.inputs import BoolArray, FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
@@ -217,6 +217,14 @@ class ScoreSamples(Samples):
 
     def standard_error(self, influence: FloatArray) -> Any:
         return quadratic_error(influence, self.sides, self.squares) / self.total
+
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        if self.sides.n.ndim > 1 and len(np.unique(strata)) < len(strata):
+            return None  # one class against the others is finer than strata of several
+        n, m2 = self.sides.n, self.sides.m2
+        spread = np.divide(m2, n, out=np.zeros_like(m2), where=n > 0)
+        means = influence[0] + np.where(influence[2] == 0, 0.0, influence[2] * spread)
+        return influence - np.stack((means, 0 * means, 0 * means)), means
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         influence = metric.influence_in(self)

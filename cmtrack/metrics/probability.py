@@ -16,7 +16,7 @@ from scipy.special import digamma
 
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric, Section
-from cmtrack.metrics.samples import Samples, Weighted
+from cmtrack.metrics.samples import Samples, Weighted, stratum_means
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -218,6 +218,11 @@ class LossSamples(Samples):
         n, mean, m2 = self.squares.n, self.squares.mean[:, self._column], self.squares.m2[:, self._column]
         return math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum())) / self.total
 
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
+        of_class = influence[:, 0] + influence[:, 1] * self.scores.mean[:, self._column]
+        means = stratum_means(of_class, self.scores.n.astype(np.float64), strata)
+        return influence - np.column_stack((means[strata], np.zeros(len(strata)))), means
+
     def with_flipped(self, size: Any) -> LossSamples | None:
         flipped = self._flipped()
         if flipped is None:
@@ -310,6 +315,21 @@ class RankCells(Weighted):
     def __init__(self, ranks: RankCounts, squares: RankCounts | None = None) -> None:
         self.weight = ranks.by_rank
         self.squares = self.weight if squares is None else squares.by_rank
+        self._tables = ranks.table, (squares or ranks).table
+
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
+        table, size = self._tables[0], len(influence)
+        actual, rank = np.divmod(table.places, size)
+        sums, n = (np.bincount(actual, part, size) for part in (table.sums * influence[rank], table.sums))
+        of_class = np.divide(sums, n, out=np.zeros(size), where=n > 0)
+        means = stratum_means(of_class, n.astype(np.float64), strata)
+        return influence - means[strata][:, None], means
+
+    def standard_error(self, influence: FloatArray) -> float:
+        if influence.ndim == 1:
+            return super().standard_error(influence)
+        squares = self._tables[1]  # of each class and rank
+        return math.sqrt(float(squares.sums @ influence.ravel()[squares.places] ** 2)) / self.total
 
     def argument(self, weight: Any = None) -> Any:
         return self.weight if weight is None else weight

@@ -250,6 +250,11 @@ class ScoreTable(Weighted):
         """None: functions of counted scores bring theirs."""
         return None
 
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
+        sums = (self.weight * influence).reshape(2, -1).sum(axis=1)
+        means = np.divide(sums, self.sides, out=np.zeros(2), where=self.sides > 0)
+        return influence - np.repeat(means, len(influence) // 2), means
+
     def located(self, at: Influence, step: str) -> tuple[ScoreTable, IntArray]:
         two = at.views.step
         assert two is not None  # the section exists only with two groups

@@ -89,6 +89,20 @@ class Samples:
         """Standard error of a metric from its influence."""
         raise NotImplementedError
 
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """The influence less its mean over each stratum of actual classes, and these means; None if they are unknown.
+
+        Where the shares of the actual classes are given, only what varies within a class makes an error.
+
+        Parameters
+        ----------
+        influence : ndarray
+            As :meth:`standard_error` takes it.
+        strata : ndarray of shape (K,)
+            The stratum of each class. Samples of two sides are centred within these, which are coarser.
+        """
+        return None
+
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Influence of each row, shape (n,): that of its cell; None where the metric has none.
 
@@ -134,6 +148,13 @@ class Samples:
             Effective samples that the one stands for: above 1 where rows belong together.
         """
         return None
+
+
+def stratum_means(values: FloatArray, weight: FloatArray, strata: IntArray) -> FloatArray:
+    """Means of values (K,) with weights (K,) over each stratum, shape (S,); 0 without weight."""
+    total = np.bincount(strata, weight)
+    sums = np.bincount(strata, np.where(weight > 0, weight * values, 0.0))
+    return np.asarray(np.divide(sums, total, out=np.zeros(len(total)), where=total > 0))
 
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:

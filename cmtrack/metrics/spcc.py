@@ -22,7 +22,7 @@ from cmtrack.metrics.intervals import Interval, least_correlation, wilson
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.samples import Samples, stratum_means
 from cmtrack.statistics import ScoreMoments
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -224,6 +224,20 @@ class ClassScores(Samples):
             return None
         squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
         return math.sqrt(squared) / self.total if squared >= 0 else None
+
+    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
+        moments, classes = self.moments, self.moments.classes
+        size, n = len(moments.n), moments.n.astype(np.float64)
+        first = moments.mean - 1 / size
+        second = (
+            np.divide(moments.m2, n[classes, None], out=np.zeros_like(first), where=n[classes, None] > 0) + first**2
+        )
+        of_class = influence[:, 0].copy()
+        of_class[classes] += np.einsum("kj,kj->k", influence[classes, 1:], np.hstack((first, second)))
+        means = stratum_means(of_class, n, strata)
+        centred = influence.copy()
+        centred[:, 0] -= means[strata]
+        return centred, means
 
     def error_by(self, j: int, influence: FloatArray) -> float:
         """Standard error of a quadratic in the score j: the coefficients (K, 3) of (1, s, s^2)."""

@@ -1,0 +1,222 @@
+"""Metrics at other shares of the classes: published vectors, errors by rows, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmtrack import Costs, Evaluation, Grouping, Metric, evaluate
+from cmtrack.metrics.influence import Influence
+from cmtrack.statistics.predictions import Predictions
+from support.problems import random_problem
+
+FOUR = [[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]]
+
+
+def of_table(counts: Any, **options: Any) -> Evaluation:
+    """The evaluation of a table of counts."""
+    table = np.asarray(counts)
+    actual, predicted = (np.repeat(part, table[np.nonzero(table)]) for part in np.nonzero(table))
+    return evaluate(actual, predicted, **options)
+
+
+TWO = of_table([[880, 120], [50, 450]])
+
+# Vector TV-D1 of the specification of transport: value; standard errors about the population, about the target's own
+# labels with the shares of the population given, and with the target's own shares given; q = (.95, .05), 1,000 rows.
+GIVEN = {
+    "multiclass/accuracy": (0.8810000000, 0.0097853973, 0.0141630858, 0.0141624150),
+    "binary/precision": (0.2830188679, 0.0176382835, 0.0398413147, 0.0268414428),
+    "binary/recall": (0.9000000000, 0.0134164079, 0.0444971909, 0.0444971909),
+    "binary/f1": (0.4306220096, 0.0207354607, 0.0476556680, 0.0333102292),
+    "binary/npv": (0.9940546968, 0.0007959016, 0.0027678071, 0.0026316228),
+    "binary/matthews_corrcoef": (0.4648842657, 0.0191069702, 0.0422894039, 0.0348328274),
+    "multiclass/cohen_kappa": (0.3837389953, 0.0231545675, 0.0482919520, 0.0368979850),
+    "multiclass/f1_macro": (0.6820893409, 0.0132404928, 0.0266218293, 0.0206096356),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_two_classes_as_in_the_vector(name: str) -> None:
+    there, counted = TWO.at([0.95, 0.05], rows=1000), TWO.at(0.05, rows=1000, counted=True)
+    got = (
+        there.metrics[name],
+        there.standard_errors[name],
+        there.own_standard_errors[name],
+        counted.own_standard_errors[name],
+    )
+    assert got == pytest.approx(GIVEN[name], abs=6e-11)
+
+
+def test_four_classes_as_in_the_vector() -> None:
+    """Vector TV-D2."""
+    there = of_table(FOUR).at([0.1, 0.2, 0.3, 0.4])
+    expected = {"accuracy": (0.7295238095, 0.0584323762), "f1_macro": (0.6940457140, 0.0608277514)}
+    expected |= {"cohen_kappa": (0.6209374235, 0.0789641355), "matthews_corrcoef": (0.6249327470, 0.0769331981)}
+    for name, both in expected.items():
+        full = f"multiclass/{name}"
+        assert (there.metrics[full], there.standard_errors[full]) == pytest.approx(both, abs=6e-11), name
+
+
+def test_scores_as_in_the_vector() -> None:
+    """Vector TV-D18: ten rows (TV-7) at 10 % positives."""
+    y, s = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1], [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
+    there = evaluate(y, y_prob=s).at(0.1)
+    expected = {"spcc/binary": (0.5596454938, 0.1488147669), "probability/brier": (0.1052500000, 0.0341394200),
+                "probability/log_loss": (0.3532655246, 0.0867283048)}  # fmt: skip
+    for name, both in expected.items():
+        assert (there.metrics[name], there.standard_errors[name]) == pytest.approx(both, abs=6e-11), name
+
+
+Y, _, P = random_problem(3, n=300, k=4)
+GROUPS = Grouping({"low": [0, 1], "high": [2, 3]})
+COSTS = Costs({("low", "high"): 3, ("high", "low"): 1})
+OWN = Metric("custom/gain", lambda b: (5 * b.tp - b.fp) / sum(b), of="binary")
+GROUPED = evaluate(Y, y_prob=P, grouping=GROUPS, costs=COSTS, positive="high", extra_metrics=[OWN])
+
+
+def by_rows(there: Any, name: str, evaluation: Evaluation) -> tuple[float, float]:
+    """Squared error from the labelled rows within each stratum, and variance of a row of the target."""
+    term, target = there.moved.terms[name], there.moved.target
+    assert isinstance(evaluation.rows, Predictions)
+    with np.errstate(all="ignore"):  # of a class with the share 0
+        psi = term.samples.by_row(term.metric, Influence(evaluation.rows, there.moved.views), term.step, term.k)
+    strata = target.strata[evaluation.rows.actual]
+    weight = there.moved.factors[evaluation.rows.actual] / len(psi)
+    psi = np.where(weight > 0, psi, 0.0)
+    squared = 0.0
+    for stratum in np.unique(strata[weight > 0]):
+        own = strata == stratum
+        within = psi[own] - np.average(psi[own], weights=weight[own])
+        squared += float((weight[own] ** 2) @ within**2)
+    return squared, float(weight @ psi**2)
+
+
+@pytest.mark.parametrize("shares", [{"high": 0.2}, [0.1, 0.2, 0.3, 0.4], {0: 0.0, 1: 0.5}], ids=str)
+def test_errors_are_those_of_the_rows_within_each_class(shares: Any) -> None:
+    there = GROUPED.at(shares, rows=500)
+    assert len(there.standard_errors) > 90
+    for name, error in there.standard_errors.items():
+        labelled, realised = by_rows(there, name, GROUPED)
+        loose = 0.02 if name.startswith("spcc/ovr/") else 1e-6  # the others are centred as one, which is wider
+        assert error**2 == pytest.approx(labelled, rel=loose, abs=1e-12), name
+        assert error**2 >= labelled * (1 - 1e-6), name
+        own = there.own_standard_errors[name] ** 2 - error**2
+        assert own == pytest.approx(realised / 500, rel=1e-6, abs=1e-12), name
+
+
+def test_own_shares_give_the_metrics_here() -> None:
+    there = GROUPED.at(np.bincount(Y) / len(Y))
+    assert len(there.metrics) > 100
+    for name, value in there.metrics.items():
+        assert value == pytest.approx(GROUPED.metrics[name], rel=1e-12, nan_ok=True), name
+        if name in there.standard_errors:
+            assert there.standard_errors[name] <= 1.02 * GROUPED.standard_errors[name] + 1e-12, name
+
+
+def test_a_loaded_run_without_rows_gives_the_same_numbers(tmp_path: Path) -> None:
+    GROUPED.save(tmp_path, rows=False)
+    loaded = Evaluation.load(tmp_path, extra_metrics=[OWN])
+    assert loaded.rows is None
+    here, past = GROUPED.at(0.2), loaded.at(0.2)
+    assert past.metrics == pytest.approx(here.metrics, nan_ok=True)
+    wider = [name for name, error in past.standard_errors.items() if error > 1.001 * here.standard_errors[name]]
+    assert all(
+        "roc_auc" in name or "average_precision" in name or name.startswith(("cost/", "spcc/ovr/")) for name in wider
+    ), wider
+    assert all(past.standard_errors[name] >= 0.98 * here.standard_errors[name] for name in past.standard_errors)
+
+
+def test_recall_and_the_areas_of_two_classes_stay() -> None:
+    evaluation = evaluate(Y > 1, y_prob=P[:, 2:].sum(axis=1))
+    table = evaluation.at(0.02).to_frame().set_index("metric")
+    for name in ("binary/recall", "binary/specificity", "binary/roc_auc", "multiclass/balanced_accuracy", "spcc/d_a"):
+        assert table.loc[name, "why"] == "the same at both", name
+    assert table.loc["binary/precision", "change"] < -0.2
+    assert table.loc["binary/precision", "why"].startswith("“True” has 2 % instead of")
+    assert not [name for name in table.index if name.startswith(("calibration/", "prevalence/", "confidence/"))]
+
+
+def test_weighted_rows_and_weights_agree() -> None:
+    weights = np.random.default_rng(5).integers(1, 4, len(Y))
+    repeated = evaluate(np.repeat(Y, weights), y_prob=np.repeat(P, weights, axis=0)).at([0.1, 0.2, 0.3, 0.4])
+    weighted = evaluate(Y, y_prob=P, sample_weight=weights).at([0.1, 0.2, 0.3, 0.4])
+    assert weighted.metrics == pytest.approx(repeated.metrics, nan_ok=True)
+    for name, error in repeated.standard_errors.items():
+        if "average" not in name and "roc_auc" not in name:
+            assert weighted.standard_errors[name] == pytest.approx(error), name
+
+
+def test_rows_that_belong_together_make_errors_wider() -> None:
+    alone = evaluate(Y, y_prob=P)
+    twice = evaluate(np.repeat(Y, 2), y_prob=np.repeat(P, 2, axis=0), groups=np.repeat(np.arange(len(Y)), 2))
+    shares = [0.1, 0.2, 0.3, 0.4]
+    got, expected = twice.at(shares), alone.at(shares).standard_errors
+    correction = np.sqrt(len(Y) / (len(Y) - 1))
+    for name in ("multiclass/accuracy", "multiclass/f1_macro", "class/1/precision", "probability/log_loss"):
+        assert got.standard_errors[name] == pytest.approx(correction * expected[name], rel=1e-6), name
+    assert not any("belong together" in text for text in got.warnings)
+    assert any("belong together" in text for text in replace(twice, rows=None).at(shares).warnings)
+
+
+def test_the_reweighted_evaluation_has_views_and_a_threshold() -> None:
+    evaluation = evaluate(Y > 1, y_prob=P[:, 2:].sum(axis=1))
+    there, costs = evaluation.at(0.05).reweighted, Costs({(True, False): 5, (False, True): 1})
+    assert there.metrics["binary/precision"] == pytest.approx(evaluation.at(0.05).metrics["binary/precision"])
+    assert there.threshold(costs).value > evaluation.threshold(costs).value
+    assert there.metrics["prevalence/actual"] == pytest.approx(0.05)
+
+
+def test_what_is_left_out_is_said() -> None:
+    there = GROUPED.at([0.1, 0.2, 0.3, 0.4])
+    assert "binary/roc_auc" not in there.metrics
+    assert "the mix of classes inside a group changes" in " ".join(there.warnings)
+    kept = GROUPED.at(0.1)
+    assert "binary/roc_auc" in kept.metrics
+    assert "inside “high” and all others the classes keep their labelled mix" in kept.warnings
+    few = of_table([[90, 3], [2, 5]]).at(0.5)
+    assert "fewer than 20 labelled rows of “1” (n = 7): intervals are approximate" in few.warnings
+
+
+def test_intervals_stay_inside_their_range() -> None:
+    there = of_table([[95, 5, 0], [2, 8, 0], [0, 0, 10]]).at([0.98, 0.01, 0.01], rows=100)
+    for name, (low, high) in {**there.intervals, **there.own_intervals}.items():
+        metric = there.evaluation.catalog.lookup(name)
+        assert metric.low <= low <= high <= metric.high, name
+    assert there.intervals["class/2/recall"][0] < 0.8
+    assert there.metrics["class/2/recall"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (1.2, "shares must lie between 0 and 1 and sum to 1"),
+        (True, "shares must be a number, numbers by class or group"),
+        ("x", "shares must be a number, numbers by class or group"),
+        ({"high": 0.5, "low": 0.4}, "shares must lie between 0 and 1 and sum to 1"),
+        ([0.5, 0.5], "there must be one share for each of 4 classes, got 2"),
+        ({0: 0.5, 7: 0.5}, "shares must be of the classes [0, 1, 2, 3] or of the groups of one step, got 7"),
+        ({0: -0.5}, "shares must lie between 0 and 1"),
+        ({}, "shares must be a number, numbers by class or group"),
+    ],
+    ids=str,
+)
+def test_bad_shares(given: Any, text: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as error:
+        GROUPED.at(given)
+    assert text in str(error.value)
+
+
+def test_bad_evaluations() -> None:
+    with pytest.raises(ValueError, match="a single share is that of the positive class or group"):
+        of_table(FOUR).at(0.5)
+    absent = evaluate([0, 1, 1], [0, 1, 2], labels=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"labelled rows of the class, and there are none of “2”"):
+        absent.at({2: 0.5})
+    assert absent.at({2: 0.0}).shares == pytest.approx({0: 1 / 3, 1: 2 / 3, 2: 0})
+    with pytest.raises(ValueError, match="rows must be the number of rows of the target, above 0, got -1"):
+        TWO.at(0.5, rows=-1)
