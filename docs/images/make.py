@@ -1,7 +1,7 @@
 """The pictures of README: ``python docs/images/make.py``.
 
 Badges are drawn from ``pyproject.toml`` alone (``--badges``). The figures, and the pages as a browser shows them, are
-those of ``cmtrack demo``; they need the extras ``demo`` and ``test``, and Chromium.
+those of ``cmtrack demo`` and of README's own script; they need the extras ``demo`` and ``test``, and Chromium.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 COLOURS = 160  # of a picture's palette: enough for text and bands, and a third of the size
-FIGURES = {"reduced_side": "reduced", "reliability": "reliability", "prevalence_likelihood": "count"}  # name: file
+FIGURES = {"reduced_side": "reduced", "reliability": "reliability"}  # name: file
 DPI = 110
 BROWSER = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 PLAIN = {"GIT_PYTHON_REFRESH": "quiet", "MLFLOW_DISABLE_TELEMETRY": "true", "LOGNAME": "you"}  # "you" logged the runs
@@ -77,6 +77,23 @@ def figures(evaluation: Any) -> None:
     drawn = evaluation.figures()
     for figure, name in FIGURES.items():
         keep(f"{name}.png", as_png(drawn[figure], dpi=DPI))
+
+
+def count() -> None:
+    """The estimate of README's script that counts, beside what it is set against."""
+    from cmtrack.plots import prevalence_figure
+    from cmtrack.plots.style import as_png
+
+    readme = (HERE.parents[1] / "README.md").read_text(encoding="utf-8")
+    script = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    made: dict[str, Any] = {}
+    exec(script, made)
+    rows = len(made["y_pile"])
+    references = {"predicted": made["predicted"] / rows, "sum of the probabilities": made["summed"] / rows}
+    figure = prevalence_figure(
+        made["estimate"], actual=(made["y_pile"] == 8).mean(), references=references, title="How many eights?"
+    )
+    keep("count.png", as_png(figure, dpi=DPI))
 
 
 @contextmanager
@@ -155,6 +172,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         demo = run_demo(folder)
         figures(demo.runs[0].evaluation)
+        count()
         pages(demo)
 
 

@@ -22,6 +22,7 @@ from support.stores import sqlite_store
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 IMAGES = ROOT / "docs" / "images"
+SCRIPTS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 PICTURES = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", README)
 
 
@@ -62,7 +63,7 @@ def test_badges_are_those_of_pyproject() -> None:
 @pytest.mark.slow
 def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels")
-    (script,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    script, _ = SCRIPTS
     (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
     (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
     environment = os.environ | {"MLFLOW_TRACKING_URI": sqlite_store(tmp_path / "mlflow.db")}
@@ -81,6 +82,17 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     for part in output.split("…\n"):
         lines = part.splitlines()
         assert any(shown[i : i + len(lines)] == lines for i in range(len(shown))), part
+
+
+@pytest.mark.slow
+def test_the_count_prints_what_is_below_it_and_argues_for_the_method(capsys: pytest.CaptureFixture[str]) -> None:
+    (output,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    made: dict[str, Any] = {}
+    exec(SCRIPTS[1], made)
+    assert capsys.readouterr().out == output
+    truth, estimate = (made["y_pile"] == 8).sum(), made["estimate"]
+    assert min(made["predicted"], made["summed"]) > 1.5 * truth
+    assert estimate.count_low <= truth <= estimate.count_high < min(made["predicted"], made["summed"])
 
 
 YAML = [
