@@ -207,8 +207,8 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """True if the run's tags show that this job was done."""
-        if run.status(self.prefix) != "completed":
+        """True if the run's tags show that this job was done, and no other evaluation to start from is half there."""
+        if {run.status(self.prefix), run.status(self.source_prefix)} != {"completed"}:
             return False
         known = names.digests(run.tags, self.prefix)
         mark, _, made = known.get(names.REGROUPING, "").partition(" ")

@@ -202,6 +202,10 @@ def test_only_the_same_regrouping_of_the_same_evaluation_is_done_already(store: 
     assert [again(), again()] == [False, True]
     store.set_tag(run_id, "cmtrack.p.status", "started")
     assert [again(), again()] == [False, True]
+    store.set_tag(run_id, "cmtrack.status", "started")  # another evaluation is half there
+    (undone,) = regroup_runs([run_id], PARITY, prefix="p_")
+    assert (undone.status, undone.reason) == ("left out", "its evaluation was not finished (status 'started')")
+    store.set_tag(run_id, "cmtrack.status", "completed")
     path = artifacts.folder_of(store.get_run(run_id).info.artifact_uri) / "cmtrack_predictions.parquet"
     whole = path.read_bytes()
     path.write_bytes(b"cut")
