@@ -10,10 +10,10 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
-from cmtrack.comparison.differences import binomial_pvalues
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.metrics.intervals import holm
+from cmtrack.metrics.paired import binomial_pvalues
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 

@@ -12,14 +12,14 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
-from cmtrack.comparison.differences import binomial_pvalues, own_degrees
+from cmtrack.comparison.differences import own_degrees
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import covariance, degrees_of_pairs, standard_error
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.paired import as_normal
+from cmtrack.metrics.paired import as_normal, binomial_pvalues
 from cmtrack.names import quoted
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray

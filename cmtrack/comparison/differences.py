@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import bdtr, ndtr, stdtr
+from scipy.special import ndtr, stdtr
 
 from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
@@ -20,8 +20,7 @@ from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.influence import degrees_of_pairs
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
-from cmtrack.metrics.paired import Paired, cut
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -83,16 +82,6 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
     exact, midp = (float(p) for p in binomial_pvalues(b, c))
     return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, midp)
-
-
-def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
-    """The exact and the mid-p p-values of McNemar's test, of whole counts of any shape; NaN where both are 0."""
-    b, c = np.asarray(only_first), np.asarray(only_second)
-    n, least = (b + c).astype(np.int64), np.minimum(b, c)
-    tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
-    here = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
-    exact = np.minimum(1.0, 2 * tail)
-    return exact, np.where(b == c, 1 - here / 2, exact - here)  # at b = c the two tails share the outcome
 
 
 @dataclass(frozen=True)

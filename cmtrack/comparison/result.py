@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from cmtrack.comparison import rows
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
@@ -14,6 +15,7 @@ from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
 from cmtrack.evaluation.gates import Gate
+from cmtrack.rows import Deciding, Flips, Missed
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -309,6 +311,143 @@ class Comparison:
         from cmtrack.tracking.views import save_view
 
         return save_view(self, name)
+
+    # -- rows across runs ------------------------------------------------------------------------------
+
+    def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
+        """The rows that one run gets right and the other wrong.
+
+        Right is what the step of the criterion accepts, such as ``reduced/<step>/accuracy``; otherwise equal classes.
+
+        Parameters
+        ----------
+        a, b : str
+            Names or ids of runs that were judged on the same rows.
+        kind : "broken", "fixed" or "changed"
+            Only ``a`` is right, only ``b``, or their predictions differ. The largest fall (rise, change) of the label's
+            probability comes first; without probabilities, and among equals, the first row.
+
+        Returns
+        -------
+        DataFrame
+            row, weight and group where there are some, actual; of each run predicted, probability and
+            probability_actual, with its name behind; and the segments.
+
+        Raises
+        ------
+        KeyError
+            If a run does not exist.
+        ValueError
+            If they have other rows, or did not keep them; the text names runs that can be compared.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> runs = {"old": evaluate([0, 1, 1, 0], [0, 1, 0, 0]), "new": evaluate([0, 1, 1, 0], [1, 1, 1, 0])}
+        >>> compare(runs, rank_by="multiclass/accuracy").rows("old", "new")
+           row  actual  predicted_old  predicted_new
+        0    0       0              0              1
+        """
+        return rows.rows(self, a, b, kind)
+
+    def flips(self, a: str, b: str, by: str | None = None) -> Flips:
+        """The shares of rows that ``b`` breaks and fixes against ``a``, with exact intervals.
+
+        Parameters
+        ----------
+        a, b : str
+            As in :meth:`rows`.
+        by : str, optional
+            "class" (the actual one), or a column of the segments: the shares are then of each part, their intervals
+            hold together, and the p-values are adjusted.
+
+        Returns
+        -------
+        Flips
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`rows` does; ValueError too if there is no such column.
+
+        Notes
+        -----
+        The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent training, CVPR. The
+        test judges broken against fixed rows given both, never their size. Its p-value of one part is McNemar's mid-p.
+        """
+        return rows.flips(self, a, b, by)
+
+    def deciding(self, a: str, b: str, metric: str | None = None, noise: Any = None) -> Deciding:
+        """Wrong labels that would turn the order of two runs, and the kinds of errors that would.
+
+        Parameters
+        ----------
+        a, b : str
+            As in :meth:`rows`; which of them leads does not matter.
+        metric : str, optional
+            By default the share of rows that are right. Of accuracy, a mean cost, log loss, Brier score or top-k
+            accuracy the number is exact; of another metric of the counts it is an upper bound ("at most").
+        noise : float or array-like of shape (K, K), optional
+            The assumed share of wrong labels, or the probabilities of labels (columns) given the truth (rows).
+
+        Returns
+        -------
+        Deciding
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`rows` does; ValueError too if the metric or the noise does not fit.
+        """
+        return rows.deciding(self, a, b, metric, noise)
+
+    def missed(self, at_least: int | None = None) -> Missed:
+        """The rows that most runs miss, and how many more than difficulty explains.
+
+        Parameters
+        ----------
+        at_least : int, optional
+            Runs that miss a row of the frame; by default all of them.
+
+        Returns
+        -------
+        Missed
+            Of all judged runs with the rows of the leader.
+
+        Raises
+        ------
+        ValueError
+            If fewer than two runs can be compared row by row, or they are fewer than ``at_least``.
+        """
+        return rows.missed(self, at_least)
+
+    def together(self) -> pd.DataFrame:
+        """Every two runs: how often at least one is right, and how alike their errors are.
+
+        Returns
+        -------
+        DataFrame
+            first, second; the rows that both, only_first, only_second and neither get right; either (the share where at
+            least one is right: the ceiling of any rule that picks an answer, no forecast), gain (either less the better
+            accuracy), kappa (of right and wrong), each with low and high, which hold for all pairs together
+            (Bonferroni). With probabilities of all runs also mean, the accuracy of the mean of both probabilities, and
+            mean_gain over the better run, paired.
+
+        Raises
+        ------
+        ValueError
+            If fewer than two runs can be compared row by row.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 50
+        >>> runs = {"old": evaluate(y, [0, 1] * 48 + [1, 0] * 2), "new": evaluate(y, [1, 0] * 5 + [0, 1] * 45)}
+        >>> compare(runs, rank_by="multiclass/accuracy").together()[["first", "second", "both", "either"]]
+          first second  both  either
+        0   old    new    86     1.0
+        """
+        return rows.together(self)
 
     def __repr__(self) -> str:
         from cmtrack.report.review.narrative import lead

@@ -28,6 +28,7 @@ from cmtrack.evaluation.compute import (
     single_metrics,
 )
 from cmtrack.evaluation.row_facts import RowFacts
+from cmtrack.evaluation.rows import rows_where
 from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
 from cmtrack.evaluation.spec import Spec
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
@@ -818,6 +819,74 @@ class Evaluation(BaseEvaluation):
         0  region = south   200  0.665
         """
         return search(self, metric, depth, min_rows, columns, n_permutations, seed)
+
+    def rows_where(
+        self,
+        actual: Any = None,
+        predicted: Any = None,
+        step: str | None = None,
+        right: bool | None = None,
+        segment: Mapping[str, Any] | None = None,
+        confident: float | bool | None = None,
+        table: Any = None,
+        row_ids: Any = None,
+        limit: int | None = 25,
+    ) -> pd.DataFrame:
+        """The rows behind a number: those of a cell, of a segment, the wrong ones that are certain.
+
+        Every condition narrows the choice. The most certain rows come first, by the probability of the predicted class;
+        without probabilities, and among equals, the first ones.
+
+        Parameters
+        ----------
+        actual, predicted : label, optional
+            A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group, by a pair of
+            classes that it does not accept.
+        step : str, optional
+            The name of a step of the grouping; by default the classes themselves count.
+        right : bool, optional
+            Whether the step accepts the pair; of classes whether they are equal.
+        segment : mapping of column to value, optional
+            Of declared segments, or of columns of the table.
+        confident : float or bool, optional
+            The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and certain.
+        table : frame or mapping of columns, optional
+            Attributes of the rows, which are joined to them.
+        row_ids : str or array-like of shape (n,), optional
+            As in :func:`cmtrack.segment_runs`: the table's column of ids, or the ids in the order of the evaluated
+            rows, by which rows of a DataFrame are found by its index.
+        limit : int or None, default 25
+            Rows of the frame; None for all.
+
+        Returns
+        -------
+        DataFrame
+            row (from 0), weight and group where there are some, actual, predicted, probability (of the predicted
+            class), probability_actual (of the label), the segments, and the columns of the table. ``attrs["total"]`` is
+            the number of rows of the choice.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not here, a name or value does not exist, or the table has other rows.
+
+        Warns
+        -----
+        UserWarning
+            If the rows of the table are matched by their place alone.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 0, 1, 1, 1], y_prob=[0.1, 0.95, 0.4, 0.9, 0.02])
+        >>> evaluation.rows_where(actual=1, predicted=0)
+           row  actual  predicted  probability  probability_actual
+        0    4       1          0         0.98                0.02
+        1    2       1          0         0.60                0.40
+        >>> evaluation.rows_where(right=False, confident=0.9).row.tolist()
+        [4, 1]
+        """
+        return rows_where(self, actual, predicted, step, right, segment, confident, table, row_ids, limit)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

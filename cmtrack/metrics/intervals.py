@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtri, stdtrit
+from scipy.special import betaincinv, expit, ndtri, stdtrit
 
 from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
@@ -121,6 +121,20 @@ def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     scale = 1 + z * z / n
     return (centre - reach) / scale, (centre + reach) / scale
+
+
+def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    """Ends of the exact interval of a share, ``hits`` of ``n`` samples: Clopper and Pearson (1934), Biometrika 26.
+
+    The tails of the binomial distribution are those of beta distributions; effective numbers need not be whole.
+    Numbers or arrays; NaN where n is 0.
+    """
+    hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    tail = (1 - confidence_level) / 2
+    with np.errstate(all="ignore"):
+        low = np.where(hits > 0, betaincinv(hits, n - hits + 1, tail), 0.0)
+        high = np.where(hits < n, betaincinv(hits + 1, n - hits, 1 - tail), 1.0)
+    return np.where(n > 0, low, math.nan), np.where(n > 0, high, math.nan)
 
 
 def size_of_share(share: Any, error: Any, known: Any) -> Any:

@@ -7,6 +7,7 @@ Tango's. Any other metric has Student's interval, cut at the range of a differen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import tango
@@ -25,6 +26,16 @@ FEWEST_ROWS, FEWEST_CLUSTERS = 10, 5
 SAME = 1e-12
 """Part of the largest variance below which a difference has no error: the two are the same."""
 _ROUNDING = 1e-9  # of the values of an influence function of a share
+
+
+def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
+    """The exact and the mid-p p-values of McNemar's test, of whole counts of any shape; NaN where both are 0."""
+    b, c = np.asarray(only_first), np.asarray(only_second)
+    n, least = (b + c).astype(np.int64), np.minimum(b, c)
+    tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
+    here = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
+    exact = np.minimum(1.0, 2 * tail)
+    return exact, np.where(b == c, 1 - here / 2, exact - here)  # at b = c the two tails share the outcome
 
 
 @dataclass(frozen=True, eq=False)

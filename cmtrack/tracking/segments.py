@@ -12,9 +12,8 @@ from cmtrack.comparison.comparability import of_classes
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import with_segments
 from cmtrack.report.views import segments_json
+from cmtrack.rows.join import by_index, check_ids
 from cmtrack.statistics.attributes import attribute_columns
-from cmtrack.statistics.digest import LabelDigest
-from cmtrack.statistics.labels import encode_row_ids
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
@@ -25,6 +24,8 @@ from cmtrack.tracking.send import TABLES, with_tables
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+_INSTEAD = "match the rows by y_true=, the table's actual labels"
 
 
 def segment_runs(
@@ -128,7 +129,7 @@ def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_tr
     n_rows = evaluation.statistics.digest.rows
     n_table = len(next(iter(columns.values())))
     if row_ids is not None and not isinstance(row_ids, str):
-        return _by_index(evaluation, table, row_ids, n_rows)
+        return by_index(table, row_ids, n_rows, evaluation.statistics.row_ids, _INSTEAD)
     if n_table != n_rows:
         raise ValueError(
             f"the table must have a row for each of the {n_rows:,} rows of the run, got {n_table:,}: "
@@ -137,7 +138,7 @@ def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_tr
     if row_ids is not None:
         if row_ids not in columns:
             raise ValueError(f"row_ids must be a column of the table, got {row_ids!r:.80}")
-        _check_ids(evaluation, columns[row_ids], n_rows)
+        check_ids(columns[row_ids], n_rows, evaluation.statistics.row_ids, _INSTEAD)
     if y_true is not None:
         _check_labels(evaluation, columns[y_true])
     elif row_ids is None:
@@ -148,40 +149,6 @@ def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_tr
             stacklevel=4,
         )
     return None
-
-
-def _by_index(evaluation: Evaluation, table: Any, row_ids: Any, n_rows: int) -> Any:
-    import pandas as pd
-
-    if not isinstance(table, pd.DataFrame):
-        raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}")
-    if len(row_ids) != n_rows:
-        raise ValueError(f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}")
-    _check_ids(evaluation, row_ids, n_rows)
-    if not table.index.is_unique:
-        raise ValueError(f"the index of the table must not repeat, got {int(table.index.duplicated().sum()):,} repeats")
-    places = table.index.get_indexer(pd.Index(np.asarray(row_ids)))
-    lacking = int((places < 0).sum())
-    if lacking:
-        first = np.asarray(row_ids)[places < 0][0]
-        raise ValueError(
-            f"the table must have every row of the run: {lacking:,} of {n_rows:,} row ids are not in its index, "
-            f"such as {first!s:.80}"
-        )
-    return places
-
-
-def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
-    """Check row ids against the run's digest, which cannot show which ids differ."""
-    kept = evaluation.statistics.row_ids
-    if kept is None:
-        raise ValueError("it was logged without row ids: match the rows by y_true=, the table's actual labels")
-    given = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))
-    if given == kept:
-        return
-    same = given.content_only == kept.content_only
-    why = "they are the same ids in another order" if same else "some are of other rows (the digest does not say which)"
-    raise ValueError(f"row_ids must be those of the run, in its order, got others: {why}")
 
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:

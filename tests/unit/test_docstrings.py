@@ -17,8 +17,8 @@ from support import ROOT
 PACKAGES = (
     "cmtrack",
     *(f"cmtrack.{room}" for room in (
-        "comparison", "evaluation", "grouping", "metrics", "plots", "prevalence", "rough", "segments", "sources",
-        "statistics", "tracking",
+        "comparison", "evaluation", "grouping", "metrics", "plots", "prevalence", "rough", "rows", "segments",
+        "sources", "statistics", "tracking",
     )),
     "cmtrack_integrations.sklearn",
 )  # fmt: skip

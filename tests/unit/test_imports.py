@@ -39,6 +39,7 @@ def test_the_package_loads_nothing() -> None:
         "cmtrack.metrics",
         "cmtrack.prevalence",
         "cmtrack.rough",
+        "cmtrack.rows",
         "cmtrack.segments",
         "cmtrack.families.result",
     ],

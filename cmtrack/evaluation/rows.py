@@ -1,0 +1,207 @@
+"""Rows of an evaluation as frames: selections, and columns of a table joined by id."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep
+from cmtrack.metrics.names import near
+from cmtrack.rows.join import by_index, check_ids
+from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.attributes import attribute_columns
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.segment_values import SEGMENTS, plain_value, value_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cmtrack.evaluation.result import Evaluation
+
+CONFIDENT = 0.9
+MISMATCH = "mismatch"
+"""What ``predicted`` may be of a step: the right group, by a pair of classes that it does not accept."""
+TOTAL = "total"
+"""Entry of a frame's ``attrs``: how many rows there are, of which the frame has the first."""
+
+
+def rows_of(evaluation: Evaluation) -> Predictions:
+    """The rows by their classes.
+
+    Raises
+    ------
+    ValueError
+        If they are not here, or are of spans.
+    """
+    rows = evaluation.rows
+    if rows is None:
+        raise ValueError(
+            "the rows are not here: they were not kept, or not loaded (load_evaluation(run, rows=True) loads them); an "
+            "evaluation of a table or a sum of evaluations has none"
+        )
+    if not isinstance(rows, Predictions):
+        raise ValueError(f"rows must each have one actual and one predicted class, got {evaluation!r:.120}")
+    return rows
+
+
+def rows_where(
+    evaluation: Evaluation,
+    actual: Any,
+    predicted: Any,
+    step: str | None,
+    right: bool | None,
+    segment: Mapping[str, Any] | None,
+    confident: float | bool | None,
+    table: Any,
+    row_ids: Any,
+    limit: int | None,
+) -> pd.DataFrame:
+    """See :meth:`cmtrack.Evaluation.rows_where`."""
+    rows = rows_of(evaluation)
+    if limit is not None and (isinstance(limit, bool) or limit < 0):
+        raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
+    composed = None if step is None else step_called(evaluation, step)
+    hit = right_rows(rows, composed)
+    chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
+    if rows.weights is not None:
+        chosen &= rows.weights > 0
+    groups = evaluation.labels if composed is None else composed.labels
+    for name, given, codes in (("actual", actual, rows.actual), ("predicted", predicted, rows.predicted)):
+        if given is None:
+            continue
+        codes = codes if composed is None else composed.group_of_class[codes]
+        if name == "predicted" and composed is not None and given == MISMATCH and MISMATCH not in groups:
+            chosen &= ~hit & (composed.group_of_class[rows.actual] == codes)
+            continue
+        if given not in groups:
+            known = f"{listed(groups, 12)}{near(str(given), map(str, groups))}"
+            raise ValueError(f"{name} must be one of {known}, got {given!r:.80}")
+        chosen &= codes == groups.index(given)
+        if name == "predicted" and composed is not None and actual == given:
+            chosen &= hit  # as the cell of the matrix, whose mismatches are apart
+    joined = None if table is None else joined_columns(evaluation, table, row_ids)
+    for column, value in (segment or {}).items():
+        chosen &= _in_segment(rows, joined, column, value)
+    certain = certainty(rows, np.arange(len(rows)))
+    if confident is not None and confident is not False:
+        least = CONFIDENT if confident is True else float(confident)
+        if certain is None or evaluation.statistics.ranking_only:
+            raise ValueError("confident needs probabilities of the rows, which are not here")
+        if not 0 < least <= 1:
+            raise ValueError(f"confident must be a probability above 0 and at most 1, got {confident!r}")
+        chosen &= certain >= least
+    places = np.flatnonzero(chosen)
+    if certain is not None:
+        places = places[np.argsort(-certain[places], kind="stable")]
+    frame = frame_of(rows, places[:limit], {"": rows}, joined)
+    frame.attrs[TOTAL] = len(places)
+    return frame
+
+
+def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
+    """The step of the grouping of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    steps = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
+    for step in steps:
+        if step.name == name:
+            return step
+    raise ValueError(f"step must be one of {[step.name for step in steps]}, got {name!r:.80}")
+
+
+def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
+    """Rows that are right, shape (n,): the pairs that the step accepts, of classes the equal ones."""
+    if step is None:
+        return np.asarray(rows.actual == rows.predicted)
+    return np.asarray(step.accept[rows.actual, rows.predicted])
+
+
+def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
+    """Probability of the predicted class, or of the label, of some rows; None without probabilities."""
+    if rows.probabilities is None:
+        return None
+    return np.asarray(rows.probabilities[places, (rows.actual if label else rows.predicted)[places]])
+
+
+def frame_of(
+    rows: Predictions, places: IntArray, sides: Mapping[str, Predictions], joined: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """A frame of some rows: number, weight, group, label; what each side says; segments; columns of a table."""
+    import pandas as pd
+
+    labels = np.fromiter(rows.labels, dtype=object, count=len(rows.labels))
+    columns: dict[str, Any] = {"row": places}
+    if rows.weights is not None:
+        columns["weight"] = rows.weights[places]
+    if rows.clusters is not None:
+        columns["group"] = rows.clusters[places]
+    columns["actual"] = labels[rows.actual[places]]
+    for name, side in sides.items():
+        end = f"_{name}" if name else ""
+        columns[f"predicted{end}"] = labels[side.predicted[places]]
+        if side.probabilities is not None:
+            columns[f"probability{end}"] = certainty(side, places)
+            columns[f"probability_actual{end}"] = certainty(side, places, label=True)
+    for one in rows.segments:
+        columns[f"segment_{one.name}" if one.name in columns else one.name] = one.take(places).column
+    for name, column in (joined or {}).items():
+        columns[f"table_{name}" if name in columns else name] = column.iloc[places].to_numpy()
+    return pd.DataFrame(columns).infer_objects()
+
+
+def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str, Any]:
+    """The columns of a table, each as a series with an entry for each row of the evaluation; null where it has none.
+
+    Raises
+    ------
+    ValueError
+        If the rows of the table are not those of the evaluation.
+    """
+    import pandas as pd
+
+    given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
+    columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
+    n_rows, n_table = len(evaluation.rows or ()), len(next(iter(columns.values())))
+    digest: LabelDigest | None = evaluation.statistics.row_ids
+    if row_ids is not None and not isinstance(row_ids, str):
+        places = by_index(table, row_ids, n_rows, digest, "evaluate with row_ids=")
+        return {name: column.iloc[places] for name, column in columns.items()}
+    if row_ids is not None and row_ids not in columns:
+        raise ValueError(f"row_ids must be a column of the table{near(row_ids, columns)}, got {row_ids!r:.80}")
+    if n_table != n_rows:
+        raise ValueError(
+            f"the table must have a row for each of the {n_rows:,} rows, got {n_table:,}: "
+            f"{abs(n_table - n_rows):,} do not match"
+        )
+    if row_ids is not None:
+        check_ids(columns[row_ids], n_rows, digest, "evaluate with row_ids=")
+    else:
+        warnings.warn(
+            "rows of the table are matched by their place alone: give row_ids= to have that checked",
+            UserWarning,
+            stacklevel=4,
+        )
+    return columns
+
+
+def _in_segment(rows: Predictions, joined: Mapping[str, Any] | None, column: str, value: Any) -> BoolArray:
+    """Rows whose segment by a declared column, or whose value in a column of the table, is this one."""
+    for one in rows.segments:
+        if one.name == column:
+            for values, wanted in ((one.values, plain_value(value)), (value_texts(one.values), str(value))):
+                if wanted in values:
+                    return np.asarray(one.codes == values.index(wanted))
+            texts = value_texts(one.values)
+            raise ValueError(f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}")
+    if joined is not None and column in joined:
+        return np.asarray(joined[column].isna() if value is None else joined[column] == value)
+    known = [*(one.name for one in rows.segments), *(joined or ())]
+    raise ValueError(f"segment must be of one of the columns {known[:20]}, got {column!r:.80}")

@@ -1,0 +1,212 @@
+"""Flips: rows that only one of two runs gets right, by part of the rows, with exact intervals that hold together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import chdtrc, gammaln, ndtr
+
+from cmtrack import notebook
+from cmtrack.metrics.influence import covariance
+from cmtrack.metrics.intervals import Interval, exact_ends, holm
+from cmtrack.metrics.paired import binomial_pvalues
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.untrusted import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FEW = 5
+"""An expected count below which the distribution of chi-square is that of all tables with the same margins."""
+_TABLES, _DRAWN = 10**6, 99_999
+"""Tables that are listed, and how many are drawn where there are more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Rows that a second run breaks and fixes, against a first one, by part of the rows.
+
+    Attributes
+    ----------
+    parts : tuple of length S
+        Classes or segments; of all rows the one text "all".
+    n : ndarray of shape (S,)
+        Number (or weight) of the rows of each part.
+    rates : mapping of str to (values, low, high)
+        ``broken`` (only the first is right), ``fixed`` (only the second) and ``changed`` (other predictions): shares
+        of the part's rows, arrays (S,), with the ends of exact intervals (Clopper, Pearson 1934). Of several parts
+        those of all 2 S shares of broken and fixed rows hold together (Bonferroni).
+    alone : ndarray of shape (S,)
+        p-value of as many broken as fixed rows: McNemar's, mid-p (Fagerland, Lydersen, Laake 2013).
+    pvalues : ndarray of shape (S,)
+        The same, adjusted for the number of parts (Holm 1979).
+    pvalue : float
+        Of the parts not being unlike in what is broken and fixed: chi-square of broken by fixed rows, by all tables
+        with the same margins where an expected count is below 5. NaN of one part, and where rows have fractional
+        weights or belong together.
+    confidence_level : float
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"old": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "new": evaluate(y, [0, 1] * 95 + [1, 0] * 5)}
+    >>> flips = compare(runs).flips("old", "new")
+    >>> flips.to_frame()[["part", "n", "broken", "fixed"]].to_dict("records")
+    [{'part': 'all', 'n': 200, 'broken': 0.0, 'fixed': 0.05}]
+    """
+
+    parts: tuple[Any, ...]
+    n: FloatArray | IntArray
+    rates: dict[str, tuple[FloatArray, FloatArray, FloatArray]]
+    alone: FloatArray
+    pvalues: FloatArray
+    pvalue: float
+    confidence_level: float
+
+    @classmethod
+    def of(
+        cls,
+        first: BoolArray,
+        second: BoolArray,
+        changed: BoolArray,
+        parts: tuple[tuple[Any, ...], IntArray] | None = None,
+        weights: FloatArray | IntArray | None = None,
+        clusters: IntArray | None = None,
+        confidence_level: float = 0.95,
+    ) -> Flips:
+        """Count the flips of n rows.
+
+        Parameters
+        ----------
+        first, second, changed : ndarray of shape (n,), bool
+            Whether each run is right, and whether their predictions differ.
+        parts : (values, codes), optional
+            What divides the rows, and each row's place in it.
+        weights, clusters : ndarray of shape (n,), optional
+            int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters, a share is worth
+            as many rows as ``share (1 - share) / error^2``.
+        confidence_level : float
+        """
+        values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
+        size, whole = len(values), clusters is None and (weights is None or weights.dtype.kind == "i")
+        n, worth = _weight_of(codes, size, weights, clusters)
+        level = confidence_level if parts is None else 1 - (1 - confidence_level) / (2 * size)
+        marks, rates, counts = {"broken": first & ~second, "fixed": second & ~first, "changed": changed}, {}, {}
+        for name, mark in marks.items():
+            counts[name], _ = _weight_of(codes[mark], size, None if weights is None else weights[mark], None)
+            with np.errstate(all="ignore"):
+                share = counts[name] / n
+            rows = n if whole else _rows_worth(share, mark, codes, n, worth, weights, clusters)
+            rates[name] = (share, *exact_ends(share * rows, rows, level))
+        if whole:
+            alone = binomial_pvalues(counts["broken"], counts["fixed"])[1]
+            alone = np.where(counts["broken"] + counts["fixed"] > 0, alone, 1.0)
+        else:
+            signs = marks["broken"].astype(np.float64) - marks["fixed"]
+            alone = np.array([_sign_pvalue(signs[codes == part], *_at(codes == part, weights, clusters))
+                              for part in range(size)])  # fmt: skip
+        unlike = unlike_pvalue(counts["broken"], counts["fixed"]) if whole and size > 1 else math.nan
+        return cls(values, n, rates, alone, holm(alone), unlike, confidence_level)
+
+    def metrics(self) -> dict[str, tuple[float, Interval]]:
+        """Value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed`` of the first part."""
+        return {
+            f"flips/{name}": (float(ends[0][0]), (float(ends[1][0]), float(ends[2][0])))
+            for name, ends in self.rates.items()
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per part: part, n, broken and fixed, each with the ends of its interval, and the adjusted p-value."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {"part": list(self.parts), "n": self.n}
+        for name in ("broken", "fixed"):
+            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), self.rates[name], strict=True))
+        return pd.DataFrame(columns | {"pvalue": self.pvalues})
+
+    def __repr__(self) -> str:
+        broken, fixed = (float(np.nansum(self.rates[name][0] * self.n)) for name in ("broken", "fixed"))
+        total, parts = float(self.n.sum()), "" if len(self.parts) == 1 else f", {len(self.parts)} parts"
+        return printable(f"Flips(of {total:g} rows {round(broken, 6):g} broken, {round(fixed, 6):g} fixed{parts})")
+
+    def _repr_html_(self) -> str:
+        return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))
+
+
+def _at(mark: BoolArray, *columns: Any) -> list[Any]:
+    return [None if column is None else column[mark] for column in columns]
+
+
+def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple[Any, FloatArray]:
+    """Weight of the rows of each part, and how many rows, or clusters, it is worth (Kish): (S,) each."""
+    if weights is None:
+        n: Any = np.bincount(codes, minlength=size)
+    else:
+        n = np.bincount(codes, weights, minlength=size).astype(weights.dtype)
+    if clusters is not None:  # the sums of the clusters in each part
+        pairs, place = np.unique(codes * (int(clusters.max(initial=0)) + 1) + clusters, return_inverse=True)
+        codes, weights = pairs // (int(clusters.max(initial=0)) + 1), np.bincount(place, weights)
+    if weights is None:
+        return n, n.astype(np.float64)
+    with np.errstate(all="ignore"):
+        sums = [np.bincount(codes, weights.astype(np.float64) ** power, minlength=size) for power in (1, 2)]
+        return n, np.where(sums[1] > 0, sums[0] ** 2 / sums[1], 0.0)
+
+
+def _rows_worth(
+    share: FloatArray, mark: BoolArray, codes: IntArray, n: Any, worth: FloatArray, weights: Any, clusters: Any
+) -> FloatArray:
+    """Rows that a share is worth by its sandwich error; of 0 and 1 as many as the units."""
+    out = worth.copy()
+    for part in np.flatnonzero((share > 0) & (share < 1)):
+        inside = codes == part
+        psi = (mark[inside] - share[part])[:, None]
+        variance = float(covariance(psi, *_at(inside, weights, clusters))[0, 0])
+        out[part] = share[part] * (1 - share[part]) / variance if variance > 0 else worth[part]
+    return out
+
+
+def _sign_pvalue(signs: FloatArray, weights: Any, clusters: Any) -> float:
+    """p-value of a sum of signs by independent units, such as clusters: McNemar's statistic of these."""
+    sums = signs if weights is None else signs * weights
+    sums = sums if clusters is None else np.bincount(clusters, sums)
+    spread = math.sqrt(float(sums @ sums))
+    return 2 * float(ndtr(-abs(float(sums.sum())) / spread)) if spread > 0 else 1.0
+
+
+def unlike_pvalue(broken: Any, fixed: Any) -> float:
+    """p-value of parts of the rows being alike in how many of their flips are broken rows; NaN where none can differ.
+
+    Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that over all tables with
+    the same margins: by listing them or, where there are more than about 10^6, by 99,999 drawn ones.
+    """
+    broken, fixed = (np.rint(np.asarray(counts)).astype(np.int64) for counts in (broken, fixed))
+    sizes = broken + fixed
+    broken, sizes = broken[sizes > 0], sizes[sizes > 0]
+    total, ones = int(sizes.sum()), int(broken.sum())
+    if len(sizes) < 2 or ones in (0, total):
+        return math.nan
+    share = ones / total
+    scale = sizes * share * (1 - share)
+    seen = float(((broken - sizes * share) ** 2 / scale).sum())
+    if min(share, 1 - share) * sizes.min() >= _FEW:
+        return float(chdtrc(len(sizes) - 1, seen))
+    least = seen * (1 - 1e-9)
+    if float(np.log(np.minimum(sizes, ones) + 1).sum()) > math.log(_TABLES):
+        drawn = np.random.default_rng(0).multivariate_hypergeometric(sizes, ones, size=_DRAWN, method="marginals")
+        return (1 + int((((drawn - sizes * share) ** 2 / scale).sum(axis=1) >= least).sum())) / (1 + _DRAWN)
+    sums, squares, logs = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
+    for size, one in zip(sizes.tolist(), scale.tolist(), strict=True):
+        k = np.arange(min(size, ones) + 1)
+        ways = gammaln(size + 1) - gammaln(k + 1) - gammaln(size - k + 1)
+        sums, squares, logs = (
+            np.add.outer(old, new).ravel()
+            for old, new in ((sums, k), (squares, (k - size * share) ** 2 / one), (logs, ways))
+        )
+    same = sums == ones
+    chances = np.exp(logs[same] - logs[same].max())
+    return float(chances[squares[same] >= least].sum() / chances.sum())

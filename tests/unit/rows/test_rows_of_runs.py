@@ -1,0 +1,224 @@
+"""Rows of an evaluation and of a comparison as frames: selections, order, tables joined by id, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate
+from support.problems import random_labels, random_probabilities
+
+Y, A, B = (list(map(int, text)) for text in ("0001122210", "0011120220", "0201022111"))
+TWO = Grouping({"low": [0, 1], "high": [2]}, name="two")
+
+
+def compared(rank_by: str = "multiclass/accuracy", **options: object) -> Comparison:
+    return compare({"A": evaluate(Y, A, **options), "B": evaluate(Y, B, **options)}, rank_by=rank_by)
+
+
+def test_broken_fixed_and_missed_rows() -> None:
+    comparison = compared()
+    broken = comparison.rows("A", "B")
+    assert broken["row"].tolist() == [1, 4, 7, 9]
+    assert list(broken) == ["row", "actual", "predicted_A", "predicted_B"]
+    assert broken.loc[0, "predicted_B"] == 2
+    assert comparison.rows("A", "B", "fixed")["row"].tolist() == [2, 6, 8]
+    assert comparison.rows("B", "A", "fixed")["row"].tolist() == [1, 4, 7, 9]
+    changed = [k for k in range(10) if A[k] != B[k]]
+    assert comparison.rows("A", "B", "changed")["row"].tolist() == changed
+    missed = comparison.missed()
+    assert (missed.all, len(missed.to_frame())) == (0, 0)
+    assert missed.sentence.startswith("0 rows are missed by all 2 runs; fewer than 4 runs")
+    assert comparison.missed(1).to_frame()["row"].tolist() == [1, 2, 4, 6, 7, 8, 9]
+
+
+def test_right_is_what_the_step_of_the_criterion_accepts() -> None:
+    comparison = compared("reduced/two/accuracy", grouping=TWO)
+    assert comparison.rows("A", "B")["row"].tolist() == [1, 7]
+    assert comparison.rows("A", "B", "fixed")["row"].tolist() == [6, 8]
+    assert comparison.flips("A", "B").to_frame()["broken"].tolist() == [0.2]
+    strict = Grouping({"low": [0, 1], "high": [2]}, mode="strict", name="two")
+    mismatches = [
+        evaluate(Y, y, grouping=strict).rows_where("low", "mismatch", step="two")["row"].tolist() for y in (A, B)
+    ]
+    assert mismatches == [[2], [4, 9]]
+    a = evaluate(Y, A, grouping=strict)
+    assert a.rows_where("low", "low", step="two")["row"].tolist() == [0, 1, 3, 4, 9]
+
+
+def test_the_order_of_broken_rows_is_the_fall_of_the_label() -> None:
+    y = np.array([0, 1, 1, 0])
+    one, two = (np.column_stack((1 - np.array(p), p)) for p in ([0.1, 0.9, 0.6, 0.2], [0.6, 0.4, 0.45, 0.9]))
+    comparison = compare({"a": evaluate(y, y_prob=one), "b": evaluate(y, y_prob=two)}, rank_by="multiclass/accuracy")
+    frame = comparison.rows("a", "b")
+    assert frame["row"].tolist() == [3, 0, 1, 2]
+    assert frame["probability_actual_a"].tolist() == pytest.approx([0.8, 0.9, 0.9, 0.6])
+    assert frame["probability_b"].tolist() == pytest.approx([0.9, 0.6, 0.6, 0.55])
+
+
+def scored(seed: int = 0, n: int = 200, **options: object) -> Evaluation:
+    y = random_labels(n, 3, 7)
+    return evaluate(y, y_prob=random_probabilities(y, 3, 1.5, seed), labels=[0, 1, 2], **options)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_selections_are_the_cells_of_the_matrix(seed: int) -> None:
+    evaluation = scored(seed, grouping=TWO)
+    for i in range(3):
+        for j in range(3):
+            frame = evaluation.rows_where(i, j, limit=None)
+            assert len(frame) == frame.attrs["total"] == evaluation.confusion_matrix.counts[i, j]
+            assert frame["probability"].is_monotonic_decreasing
+    reduced = evaluation.reduced["two"].counts
+    for i, group in enumerate(("low", "high")):
+        for j, other in enumerate(("low", "high")):
+            assert len(evaluation.rows_where(group, other, step="two", limit=None)) == reduced[i, j]
+
+
+def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
+    region = np.repeat(["north", "south"], 100)
+    evaluation = scored(
+        segments={"region": region}, row_ids=np.arange(200) + 1000, sample_weight=np.repeat([0, 1], 100)
+    )
+    p, y = evaluation.rows.probabilities, evaluation.rows.actual
+    wrong = np.flatnonzero((p.argmax(1) != y) & (p.max(1) >= 0.8) & (np.arange(200) >= 100))
+    frame = evaluation.rows_where(right=False, confident=0.8, limit=None)
+    assert sorted(frame["row"]) == wrong.tolist()
+    assert set(frame["region"]) == {"south"}
+    assert set(frame["weight"]) == {1}
+    assert len(evaluation.rows_where(segment={"region": "north"})) == 0  # of weight 0
+    table = pd.DataFrame({"id": np.arange(200) + 1000, "text": [f"t{k}" for k in range(200)], "row": 5})
+    joined = evaluation.rows_where(right=False, table=table, row_ids="id", limit=3)
+    assert joined["text"].tolist() == [f"t{k}" for k in joined["row"]]
+    assert joined["table_row"].tolist() == [5, 5, 5]
+    turned = table.set_index("id").sample(frac=1, random_state=1)
+    by_index = evaluation.rows_where(right=False, table=turned, row_ids=np.arange(200) + 1000, limit=3)
+    assert by_index["text"].tolist() == joined["text"].tolist()
+    assert evaluation.rows_where(segment={"text": "t150"}, table=table, row_ids="id")["row"].tolist() == [150]
+    with pytest.warns(UserWarning, match="by their place alone"):
+        evaluation.rows_where(table=table)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"actual": 7}, "actual must be one of"),
+        ({"predicted": "mismatch"}, "predicted must be one of"),
+        ({"step": "halves"}, "step must be one of"),
+        ({"segment": {"region": "north"}}, "segment must be of one of the columns"),
+        ({"confident": 1.5}, "confident must be a probability above 0 and at most 1, got 1.5"),
+        ({"limit": -1}, "limit must be a number of rows"),
+        ({"table": {"id": [1, 2]}, "row_ids": "id"}, "a row for each of the 200 rows, got 2: 198 do not match"),
+        ({"table": {"id": [1] * 200}, "row_ids": "key"}, "row_ids must be a column of the table"),
+        ({"table": {"id": [1] * 200}, "row_ids": "id"}, "row_ids must not repeat, got 1 more than once"),
+        ({"table": {"id": np.arange(200)[::-1]}, "row_ids": "id"}, "the same ids in another order"),
+        ({"table": {"id": np.arange(200) + 1}, "row_ids": "id"}, "some are of other rows"),
+    ],
+)
+def test_what_is_refused_of_one_evaluation(options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        scored(row_ids=np.arange(200)).rows_where(**options)
+
+
+def test_a_table_needs_row_ids_that_the_evaluation_was_given() -> None:
+    with pytest.raises(ValueError, match="without row ids: evaluate with row_ids="):
+        scored().rows_where(table={"id": np.arange(200)}, row_ids="id")
+
+
+def test_rows_that_are_not_here() -> None:
+    evaluation = scored()
+    with pytest.raises(ValueError, match=r"the rows are not here.*rows=True"):
+        (evaluation + evaluation).rows_where()
+    with pytest.raises(ValueError, match="confident needs probabilities"):
+        evaluate(Y, A).rows_where(confident=True)
+
+
+def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
+    other = evaluate([1, *Y[1:]], A)
+    merged = evaluate(Y, A) + evaluate(Y, A)
+    comparison = compare(
+        {"A": evaluate(Y, A), "B": evaluate(Y, B), "other": other, "merged": merged}, rank_by="multiclass/accuracy"
+    )
+    with pytest.raises(ValueError, match=r"“A”.*“other” row by row:.*different rows.*it can be with “B”"):
+        comparison.rows("A", "other")
+    with pytest.raises(ValueError, match="with no other run it can be"):
+        comparison.flips("merged", "A")
+    with pytest.raises(KeyError, match="no run is called 'C'"):
+        comparison.deciding("A", "C")
+    with pytest.raises(ValueError, match="two runs must be named"):
+        comparison.rows("A", "A")
+    with pytest.raises(ValueError, match="kind must be one of broken, fixed, changed"):
+        comparison.rows("A", "B", "lost")
+    with pytest.raises(ValueError, match="by must be None, 'class' or a column of segments"):
+        comparison.flips("A", "B", by="region")
+    with pytest.raises(ValueError, match="at_least must be a number of runs from 1 to 2"):
+        comparison.missed(3)
+    with pytest.raises(ValueError, match="metric must be one of the counts"):
+        compare({"a": scored(1), "b": scored(2)}).deciding("a", "b", metric="probability/spherical")
+    with pytest.raises(ValueError, match="two runs of the same rows are needed"):
+        compare({"A": evaluate(Y, A), "other": other}, rank_by="multiclass/accuracy").together()
+
+
+def test_flips_by_class_and_by_segment() -> None:
+    region = np.repeat(["north", "south"], 100)
+    comparison = compare({name: scored(seed, segments={"region": region}) for name, seed in (("a", 1), ("b", 2))})
+    everything = comparison.flips("a", "b")
+    for by, parts in (("class", [0, 1, 2]), ("region", ["north", "south"])):
+        frame = comparison.flips("a", "b", by=by).to_frame()
+        assert frame["part"].tolist() == parts
+        total = everything.to_frame().loc[0, "broken"] * 200
+        assert (frame["broken"] * frame["n"]).sum() == pytest.approx(total)
+        assert ((frame["broken_low"] <= frame["broken"]) & (frame["broken"] <= frame["broken_high"])).all()
+    back = comparison.flips("b", "a").to_frame().loc[0]
+    assert (back["fixed"], back["fixed_high"]) == tuple(everything.to_frame().loc[0, ["broken", "broken_high"]])
+
+
+def test_planted_wrong_labels_are_the_suspects_and_the_excess() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 1500)
+    planted = rng.choice(1500, 60, replace=False)
+    y = truth.copy()
+    y[planted] = (y[planted] + 1) % 3
+    runs = {f"m{k}": evaluate(y, y_prob=random_probabilities(truth, 3, 3.0, k), labels=[0, 1, 2]) for k in range(6)}
+    comparison = compare(runs, rank_by="multiclass/accuracy")
+    missed = comparison.missed(4)
+    assert abs(missed.excess - 60) <= 0.025 * 1500
+    assert missed.counts.sum() == 1500
+    first = comparison.missed(1).to_frame().sort_values("suspicion", ascending=False)["row"].head(60)
+    assert len(set(first) & set(planted)) >= 54
+    assert "more than difficulty explains" in missed.sentence
+    assert "wrong" not in missed.sentence
+    frame = comparison.deciding("m0", "m1").rows
+    assert frame["moves"].is_monotonic_decreasing
+    assert frame[frame["moves"]]["suspicion"].is_monotonic_decreasing
+    assert len(frame) == 1000
+
+
+def test_a_table_of_all_pairs() -> None:
+    comparison = compare({f"m{k}": scored(k) for k in range(4)}, rank_by="multiclass/accuracy")
+    frame = comparison.together()
+    assert len(frame) == 6
+    assert (frame[["both", "only_first", "only_second", "neither"]].sum(axis=1) == 200).all()
+    for _, row in frame.iterrows():
+        one, two = (comparison[name].evaluation.rows for name in (row["first"], row["second"]))
+        right, right_2 = one.actual == one.predicted, two.actual == two.predicted
+        assert row["either"] == pytest.approx((right | right_2).mean())
+        mean = (one.probabilities + two.probabilities).argmax(axis=1) == one.actual
+        assert row["mean"] == pytest.approx(mean.mean())
+        assert row["mean_gain"] == pytest.approx(mean.mean() - max(right.mean(), right_2.mean()))
+        assert row["mean_gain_low"] <= row["mean_gain"] <= row["mean_gain_high"]
+
+
+def test_the_sentence_is_whole() -> None:
+    y = np.repeat([0, 1, 2], (100, 1, 1))
+    a, b = np.repeat([0, 1, 2], (60, 41, 1)), np.repeat([1, 0, 2, 1, 2], (60, 30, 10, 1, 1))
+    comparison = compare({"A": evaluate(y, a), "B": evaluate(y, b)})
+    text = comparison.deciding("A", "B", metric="multiclass/accuracy", noise=0.01).sentence
+    assert text == (
+        "“A” gets 30 of 102 rows more right than “B”: the order turns if 16 labels are wrong, all in favour of “A”, or "
+        "if labels follow “A” in 30 % of its mistakes; independent errors in 1 % of the labels do not turn it."
+    )
