@@ -664,13 +664,18 @@ class Evaluation(BaseEvaluation):
 
         Parameters
         ----------
-        prevalence : float, mapping of label to share, or sequence of length K
-            Of the positive class or group; of classes, or of the groups of a step (the others keep their mix and what
-            is left); or of all classes in their order.
+        prevalence : float, mapping, sequence, array, or estimate
+            Stated shares: of the positive class or group; by class, or by group of a step (the others keep their mix
+            and what is left); or of all classes in their order. Or scores of unlabelled rows of a target by the same
+            model, in the forms of ``y_prob``, which tell its shares. Or what
+            :func:`~cmtrack.estimate_prevalence` gives; its error is then taken to add up with that of the labelled
+            rows.
+        calibration : (y, scores), optional
+            Labelled rows that the shares are estimated from; by default the evaluated ones.
         rows : float, optional
-            Rows of the target: :attr:`Transported.own_intervals` are then of its own labels.
+            Rows of the target, with stated shares: ``own_intervals`` are then of its own labels.
         counted : bool, default False
-            Whether the shares are those of these very rows, not those of the population that they are drawn from.
+            Whether stated shares are those of these very rows, not those of the population that they are drawn from.
 
         Returns
         -------
@@ -680,12 +685,15 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         TypeError, ValueError
-            If the shares do not sum to 1, are of no class or group, or one above 0 is of a class without labelled rows.
+            If the shares do not sum to 1, are of no class or group, one above 0 is of a class without labelled rows,
+            or the scores are of other classes, or do not tell them apart.
 
         Notes
         -----
-        It holds if within each class the answers are as among the labelled rows. The numbers of the labelled classes
-        are taken as given, so an error is that within classes.
+        It holds if within each class the answers are as among the labelled rows (Saerens, Latinne & Decaestecker 2002).
+        The numbers of the labelled classes are taken as given, so an error is that within classes. Scores of a target
+        test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit, the metrics are withdrawn. The test sees
+        gross changes only, so ``sensitivity`` says how far one that it would miss moves a metric.
 
         Examples
         --------
@@ -696,7 +704,7 @@ class Evaluation(BaseEvaluation):
         >>> print(f"{row['here']:.3f}, there {row['there']:.3f}: {row['why']}")
         0.667, there 0.140: “spam” has 2 % instead of 20 %
         """
-        return transported(self, prevalence, rows, counted)
+        return transported(self, prevalence, calibration, rows, counted)
 
     def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
         """The net benefit of acting on the positive group's score, by threshold: the decision curve.

@@ -19,18 +19,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval, on_scale, settled
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
+from cmtrack.metrics.moments import ScoreSamples
+from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.metrics.results import ByName, Results
+from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
-from cmtrack.statistics.inputs import FloatArray, IntArray, listed
+from cmtrack.prevalence.class_shares import LEVEL, BinnedShares, covariance_parts
+from cmtrack.prevalence.estimate import estimate_prevalence
+from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate
+from cmtrack.statistics import ConfusionMatrix, ScoreCounts
+from cmtrack.statistics.collected import Statistics, group_scores
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed, n_rows
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import as_probabilities
 from cmtrack.statistics.reweighted import reweighted
+from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +61,8 @@ _LEFT_OUT = (
 _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
 """Sections that are moved: the probabilities as they are have no calibration at other shares."""
 _SAME = 1e-12
+_MOST_CLASSES = 100
+"""Classes up to which a table is taken with the bins of its scores."""
 _MOST_ROWS = 1 << 16
 """Rows up to which they tell the error of what is not kept by class."""
 
@@ -69,6 +82,8 @@ class Target:
         Rows of the target; NaN where they are not known.
     counted : bool
         True where the shares are those of these very rows.
+    estimated : Estimated, optional
+        Of shares that were estimated from scores.
     """
 
     shares: FloatArray
@@ -76,6 +91,29 @@ class Target:
     names: tuple[str, ...]
     rows: float = math.nan
     counted: bool = False
+    estimated: Estimated | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """The error of estimated shares, and how it hangs together with that of the metrics.
+
+    Attributes
+    ----------
+    labelled, target : ndarray of shape (S, S)
+        Covariance of the shares of the strata by the labelled rows and by the target's.
+    fit_pvalue : float
+    binned : BinnedShares, optional
+        Where the evaluated rows themselves told the shares.
+    cells : tuple of ndarrays of shape (C,), optional
+        Actual and predicted class, bin and number of the labelled rows, with empty cells; of the strata's classes.
+    """
+
+    labelled: FloatArray
+    target: FloatArray
+    fit_pvalue: float
+    binned: BinnedShares | None = None
+    cells: tuple[IntArray, IntArray, IntArray, FloatArray] | None = None
 
 
 def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted: bool) -> Target:
@@ -314,6 +352,8 @@ class Moved:
             return None
         spread = self._spread(term, lambda alone: alone.standard_error(centred[0] if self.target.counted else psi))
         means = centred[1] if len(centred[1]) == len(self.target.names) and centred[1].ndim == 1 else None
+        if means is not None and isinstance(samples, ScoreTable | ScoreSamples):  # negatives, positives
+            means = means if strata[self.evaluation.scored.in_positive].min() else means[::-1]  # type: ignore[union-attr]
         return samples.standard_error(centred[0]), spread, means
 
     def _uncentred(self, term: _Term) -> tuple[Any, Any, None]:
@@ -359,6 +399,110 @@ def _of(value: Any, k: int | None) -> Any:
     return value if k is None or np.ndim(value) == 0 else value[k]
 
 
+class MovedByScores(Moved):
+    """The metrics at shares that were estimated from scores of the target."""
+
+    @property
+    def estimated(self) -> Estimated:
+        """The error of the shares."""
+        assert self.target.estimated is not None  # the caller has asked
+        return self.target.estimated
+
+    def parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
+        """Squared error by source: jointly by cells, where a metric is of the table; else an upper bound."""
+        if self.estimated.cells is not None and term.metric.of in _COUNTED:
+            if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
+                return None
+            with np.errstate(all="ignore"):
+                return self._jointly(term)
+        known, means = super().parts(term) or (None, None)
+        if known is None or means is None:
+            return None
+        by_labels, by_target = (
+            max(float(means @ part @ means), 0.0) for part in (self.estimated.labelled, self.estimated.target)
+        )
+        whole = (math.sqrt(known.labelled) + math.sqrt(by_labels)) ** 2
+        return Parts(whole, by_target, known.realised + self.target.rows * by_target), means
+
+    @cached_property
+    def _joint(self) -> tuple[Influence, FloatArray, FloatArray, IntArray, IntArray]:
+        """The cells as rows, the distribution of each class over them, and their classes and bins."""
+        binned, cells = self.estimated.binned, self.estimated.cells
+        assert binned is not None  # the caller has asked for cells, which have it
+        assert cells is not None
+        actual, predicted, place, rows = cells
+        size, bins = binned.counts.shape
+        of_bin = actual * bins + place
+        everyone = np.bincount(predicted * bins + place, rows)[predicted * bins + place]
+        here, all_here = np.bincount(of_bin, rows)[of_bin], np.bincount(of_bin, everyone)[of_bin]
+        part = np.where(here > 0, rows / np.where(here > 0, here, 1.0), everyone / all_here)
+        density = binned.densities[place, actual] * part
+        raw = rows / np.bincount(actual, rows, size)[actual]
+        at = Influence(Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views)
+        return at, density, raw, actual, place
+
+    def _jointly(self, term: _Term) -> tuple[Parts, FloatArray] | None:
+        at, density, _, actual, place = self._joint
+        psi = term.samples.by_row(term.metric, at, term.step, term.k)
+        if psi is None:
+            return None
+        binned, shares = self.estimated.binned, self.target.shares
+        assert binned is not None  # with cells
+        means: FloatArray = np.bincount(actual, density * psi, len(shares)).astype(np.float64)
+        pulled = (means @ binned.pull)[place]
+        within = psi - pulled
+        centre = np.bincount(actual, density * within, len(shares))
+        by_class = np.bincount(actual, density * (within - centre[actual]) ** 2, len(shares))
+        labelled = float((shares**2 / binned.labelled) @ by_class)
+        weight = shares[actual] * density
+        spread, about = (float(weight @ x**2) - float(weight @ x) ** 2 for x in (pulled, within))
+        return Parts(labelled, spread / binned.n, about), means
+
+    @cached_property
+    def sensitivity(self) -> dict[str, float]:
+        """The most that a shift which the test of the fit would miss moves a metric of the table, by name.
+
+        The scores of all classes are tilted: their densities are multiplied by exp(d s), s the score's logit in
+        standard deviations. The metric that is said, of the shares that would be estimated, is compared with the true
+        one, at the smallest d, down and up, that the test sees in half of all cases (at most 5).
+        """
+        binned, cells = self.estimated.binned, self.estimated.cells
+        if binned is None or cells is None or not binned.missed:
+            return {}
+        _, _, raw, actual, place = self._joint
+        predicted, size = cells[1], len(self.target.shares)
+        found: dict[str, float] = {}
+        for tilt in binned.missed:
+            there = np.zeros((size, len(raw)))
+            there[actual, np.arange(len(raw))] = raw
+            by_bin = binned.tilted(np.ones((1, len(binned.place))), tilt)[0] * len(binned.place)
+            there = there * by_bin[place]
+            there /= there.sum(axis=1, keepdims=True)
+            said, true = (
+                self._of_cells(part, actual, predicted)
+                for part in (binned.fitted_to(tilt)[actual] * raw, self.target.shares[actual] * there.sum(axis=0))
+            )
+            for name, value in ((name, value) for name, value in said.items() if name in true):
+                found[name] = max(found.get(name, 0.0), abs(value - true[name]))
+        return found
+
+    def _of_cells(self, weight: FloatArray, actual: IntArray, predicted: IntArray) -> dict[str, float]:
+        """The metrics of the table of cells with these weights."""
+        counts = np.zeros((len(self.factors),) * 2)
+        np.add.at(counts, (actual, predicted), weight * float(self.statistics.matrix.counts.sum()))
+        plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
+        views, found, known = self._seen(plain), {}, {}
+        for name, term in self.terms.items():
+            samples = views.of(term.metric, term.step) if term.metric.of in _COUNTED else None
+            if samples is not None and math.isfinite(term.value):
+                key = term.metric.name, term.step
+                if key not in known:
+                    argument = samples.argument()
+                    known[key] = term.metric.number(argument) if term.k is None else term.metric.of_each(samples)
+                found[name] = float(_of(known[key], term.k))
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
 _UNTESTED = "stated shares say nothing of that: scores of the target would test it"
 _FEW = 20
@@ -395,19 +539,34 @@ class Transported:
     fit_pvalue: float
     moved: Moved
 
+    @property
+    def withdrawn(self) -> bool:
+        """True where the target's scores do not fit the labelled ones: the metrics are NaN then."""
+        return self.fit_pvalue < LEVEL
+
     @cached_property
     def metrics(self) -> dict[str, float]:
         """Every metric that can be moved, by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return ByName({name: term.value for name, term in self.moved.terms.items()})
+        terms = self.moved.terms
+        return ByName({name: math.nan if self.withdrawn else term.value for name, term in terms.items()})
 
     @property
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
-        return ByName(self.moved.undefined if self.moved.terms else {}, "undefined metric")
+        reason = f"withdrawn: the target's scores do not fit the labelled ones (p = {self.fit_pvalue:.2g})"
+        known = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
+        return ByName(known if self.moved.terms else {}, "undefined metric")
+
+    @property
+    def sensitivity(self) -> dict[str, float]:
+        """The most that a shift which the test of the fit would miss moves a metric: see :class:`MovedByScores`."""
+        known = self.moved.sensitivity if isinstance(self.moved, MovedByScores) and not self.withdrawn else {}
+        return ByName(known, "sensitivity of")
 
     @cached_property
     def _parts(self) -> dict[str, tuple[Parts, FloatArray | None]]:
-        found = {name: self.moved.parts(term) for name, term in self.moved.terms.items()}
+        terms = {} if self.withdrawn else self.moved.terms
+        found = {name: self.moved.parts(term) for name, term in terms.items()}
         return {name: parts for name, parts in found.items() if parts is not None}
 
     @property
@@ -477,7 +636,7 @@ class Transported:
     def warnings(self) -> tuple[str, ...]:
         """The assumption of the numbers, and what is left out."""
         moved, target, step = self.moved, self.moved.target, self.evaluation.scored
-        out = [f"{ASSUMES}; {_UNTESTED}"]
+        out = [f"{ASSUMES}; {self._tested()}"]
         sizes = np.bincount(target.strata, minlength=len(target.names))
         mixed = [name for name, size in zip(target.names, sizes, strict=True) if size > 1]
         if mixed:
@@ -491,9 +650,26 @@ class Transported:
         ]
         if few:
             out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
-        if self.evaluation.cluster_errors is not None and not isinstance(self.evaluation.rows, Predictions):
-            out.append("rows belong together in groups, and are not here: errors take them for independent")
+        summed = isinstance(self.evaluation.rows, Predictions) and target.estimated is None
+        if self.evaluation.cluster_errors is not None and not summed:
+            out.append("rows belong together in groups: these errors take them for independent")
         return tuple(out)
+
+    def _tested(self) -> str:
+        """The test of the assumption, and what it would miss."""
+        if self.moved.target.estimated is None:
+            return _UNTESTED
+        if math.isnan(self.fit_pvalue):
+            return "the fit of the target's scores could not be tested"
+        if self.withdrawn:
+            return f"it does not hold, the target's scores do not fit (p = {self.fit_pvalue:.2g}): nothing is estimated"
+        name = next((name for name in ("multiclass/accuracy", *self.sensitivity) if name in self.sensitivity), None)
+        fit = f"the target's scores fit (p = {self.fit_pvalue:.2g})"
+        if name is None:
+            return f"{fit}, which sees gross changes only"
+        title = self.evaluation.catalog.lookup(name).heading(brief=True)
+        most = 100 * self.sensitivity[name]
+        return f"{fit}; a shift that the test would miss moves {title} by up to {most:.2g} points"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a metric: here and there, the interval there, the change, and why it changes.
@@ -501,16 +677,20 @@ class Transported:
         Returns
         -------
         DataFrame
-            metric, here, there, low, high (of the population that has these shares), change, why.
+            metric, here, there, low, high (of the population that has these shares; of the target's own labels, where
+            its scores told them), change, why; and missed, the sensitivity, where the shares were estimated.
         """
         import pandas as pd
 
+        estimated = self.moved.target.estimated is not None
         here, nothing, rows = self.evaluation.metrics, (math.nan, math.nan), []
+        intervals = self.own_intervals if estimated else self.intervals
         for name, value in self.metrics.items():
             change = value - here.get(name, math.nan)
-            ends = self.intervals.get(name, nothing)
+            ends = intervals.get(name, nothing)
             rows.append((name, here.get(name, math.nan), value, *ends, change, self._why(name, change)))
-        return pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])
+        frame = pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])
+        return frame.assign(missed=frame["metric"].map(self.sensitivity.get)) if estimated else frame
 
     def _why(self, name: str, change: float) -> str:
         """The class whose share moves a metric most, in words."""
@@ -523,7 +703,9 @@ class Transported:
         before, after = (np.bincount(target.strata, part, size) for part in (counts / counts.sum(), target.shares))
         means = self._parts[name][1] if name in self._parts else None
         by = (after - before) * (1 if means is None else means * np.sign(change))
-        most = 0 if size == 2 else int(np.argmax(by if means is not None else np.abs(by)))
+        step = self.evaluation.scored
+        first = 0 if target.estimated is None or step is None else int(target.strata[step.in_positive].min())
+        most = first if size == 2 else int(np.argmax(by if means is not None else np.abs(by)))
         return f"{target.names[most]} has {100 * after[most]:.3g} % instead of {100 * before[most]:.3g} %"
 
     def _repr_html_(self) -> str:
@@ -540,10 +722,161 @@ class Transported:
         return f"Transported({shares}{', …' if len(self.shares) > 4 else ''}: {', '.join(shown)})"
 
 
-def transported(evaluation: Evaluation, given: Any, rows: float | None = None, counted: bool = False) -> Transported:
+def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> Target:
+    """Shares of the classes that scores of a target tell, by the evaluated rows or by calibration rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the scores are not those of the evaluated model, there are no labelled ones, or they do not tell the classes
+        apart.
+    """
+    if calibration is not None:
+        return target_of(evaluation, estimate_prevalence(scores, calibration=calibration, positive=evaluation.positive))
+    labels, step, statistics, rows = evaluation.labels, evaluation.scored, evaluation.statistics, evaluation.rows
+    if statistics.ranking_only or statistics.losses is None:
+        raise ValueError(
+            "a target's scores need an evaluation of probabilities; give calibration=(y, scores), or an estimate, got "
+            f"{evaluation!r}"
+        )
+    first = scores_first(labels, step)
+    target = as_probabilities(scores, labels, n_rows(scores), first, "scores of the target").array
+    if not len(target):
+        raise ValueError("scores of the target must have at least one row, got none")
+    known = rows if isinstance(rows, Predictions) and rows.source is not None else None
+    two = step is not None and statistics.scores is not None and (len(labels) == 2 or known is None)
+    if two and step is not None and statistics.scores is not None:
+        strata = step.in_positive.astype(np.int64)
+        flipped = len(labels) == 2 and bool(strata[0])  # two classes are in their own order
+        labelled = statistics.scores.channels((2, 3), (0, 1))
+        counted = ScoreCounts.from_scores(group_scores(target, step))
+        if labelled.exact != counted.exact:
+            labelled, counted = labelled.to_grid(), counted.to_grid()
+        bands = quantile_bins(labelled)
+        aimed = np.bincount(bands.bin_of(counted.values), counted.counts[0], len(bands.p)).astype(np.float64)
+        places = bands.centres if bands.unit else bands.line(bands.centres)
+        counts = np.stack((bands.negatives, bands.positives))
+        binned = BinnedShares(counts[::-1] if flipped else counts, aimed, places)
+        strata = 1 - strata if flipped else strata
+        names = tuple(quoted(step.labels[side ^ (step.positive == 0) ^ flipped]) for side in (0, 1))
+        cells = _cells_of_two(evaluation, bands, labelled) if len(labels) == 2 else None
+    else:
+        strata, names, size = np.arange(len(labels)), tuple(map(quoted, labels)), len(labels)
+        if known is not None:
+            assert known.source is not None  # asked above
+            tops = TopScoreCounts.from_scores(known.actual, known.source.array, size, known.weights)
+        elif statistics.tops is not None:
+            tops = statistics.tops
+        else:
+            raise ValueError(f"a target's scores need the labelled rows with their probabilities, got {evaluation!r}")
+        binned = BinnedShares.of_tops(tops, TopScoreCounts.from_scores(np.zeros(len(target), np.int64), target, 1))
+        cells = _cells_of_tops(evaluation, binned)
+    scale = statistics.squares
+    if scale is not None:  # effective rows
+        binned = replace(binned, counts=binned.counts * (statistics.matrix.total / scale.matrix.total))
+    if not binned.identified:
+        raise ValueError("the scores do not tell the classes apart: the shares in the target are not identified")
+    by_target, by_labels, _, _ = covariance_parts(binned.densities, binned.shares, binned.n, binned.labelled)
+    estimated = Estimated(by_labels, by_target, binned.fit_pvalue, binned, cells)
+    return _of_strata(evaluation, binned.shares, strata, names, binned.n, estimated)
+
+
+def _of_strata(
+    evaluation: Evaluation, parts: FloatArray, strata: IntArray, names: tuple[str, ...], rows: float, own: Estimated
+) -> Target:
+    counts = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
+    total = np.bincount(strata, counts)
+    if not (total > 0).all():
+        lost = names[int(total.argmin())]
+        raise ValueError(f"a share that is estimated needs labelled rows, and there are none of {lost}")
+    return Target(parts[strata] * counts / total[strata], strata, names, rows, estimated=own)
+
+
+def _cells_of_two(evaluation: Evaluation, bands: BinnedDensities, scores: ScoreCounts) -> Any:
+    """Actual and predicted class, bin and number of rows of two classes; None where the table does not follow."""
+    step, threshold, channel = evaluation.scored, evaluation.decision_threshold, scores.counts
+    assert step is not None  # there are two classes
+    positive = int(step.in_positive[1])
+    values = scores.values
+    called = values > 0.5 if positive else values >= 0.5
+    called = called if threshold is None else values >= threshold
+    bins, side = bands.bin_of(values), called.astype(np.int64)
+    table = np.zeros((2, 2, len(bands.p)))
+    for actual in (0, 1):
+        np.add.at(table[actual], (side, bins), channel[actual])
+    if not positive:
+        table = table[::-1, ::-1]
+    if not np.allclose(table.sum(axis=2), evaluation.confusion_matrix.counts):
+        return None
+    predicted, place = np.nonzero(table.sum(axis=0))
+    return _listed(table, predicted, place)
+
+
+def _cells_of_tops(evaluation: Evaluation, binned: BinnedShares) -> Any:
+    """The same of more classes, where the most probable class is the answer; None where it is not."""
+    size, best = len(evaluation.labels), binned.best
+    assert best is not None  # made of tops
+    by_class = np.stack([binned.counts[:, best == k].sum(axis=1) for k in range(size)], axis=1)
+    if size > _MOST_CLASSES or not np.allclose(by_class, evaluation.confusion_matrix.counts):
+        return None
+    table = np.zeros((size, size, len(best)))
+    table[:, best, np.arange(len(best))] = binned.counts
+    return _listed(table, best, np.arange(len(best)))
+
+
+def _listed(table: FloatArray, predicted: IntArray, place: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    actual = np.repeat(np.arange(len(table)), len(place))
+    predicted, place = (np.tile(part, len(table)) for part in (predicted, place))
+    return actual, predicted, place, table[actual, predicted, place]
+
+
+def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
+    """Shares that an estimate has told, with its error as if it were of other rows than the evaluated ones."""
+    labels, step = evaluation.labels, evaluation.scored
+    if isinstance(estimate, ClassPrevalenceEstimate):
+        if set(estimate.classes) != set(labels) or not np.isfinite(estimate.class_shares.values).all():
+            raise ValueError(f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}")
+        order = [estimate.classes.index(label) for label in labels]
+        whole = estimate.class_shares.covariance[np.ix_(order, order)]
+        own = Estimated(whole, 0 * whole, estimate.fit_pvalue)
+        parts, strata = estimate.class_shares.values[order], np.arange(len(labels))
+        return _of_strata(evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, own)
+    if step is None or step.positive is None or estimate.positive != step.labels[step.positive]:
+        raise ValueError(f"the estimate must be of the positive {evaluation.positive!r}, got {estimate!r}")
+    if not math.isfinite(estimate.variance.total):
+        raise ValueError(f"the estimate is not identified: {estimate!r}")
+    sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    spread = estimate.variance
+    own = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue)
+    names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
+    parts = np.array([1 - estimate.value, estimate.value])
+    return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, own)
+
+
+def _are_scores(evaluation: Evaluation, given: Any) -> bool:
+    """True for scores of rows, not shares: columns, rows of columns, or of two classes another number than two."""
+    if isinstance(given, Mapping):
+        return any(np.ndim(value) for value in given.values())
+    if column_names(given) is not None or np.ndim(given) > 1:
+        return True
+    return np.ndim(given) == 1 and len(evaluation.labels) == 2 != len(given) > 0
+
+
+def transported(
+    evaluation: Evaluation, given: Any, calibration: Any = None, rows: float | None = None, counted: bool = False
+) -> Transported:
     """The metrics of an evaluation at other shares of its classes; see :meth:`Evaluation.at`."""
     if evaluation.none is not None:
         raise ValueError(f"shares are of rows, which each have one actual class, got {evaluation!r}")
-    target = given_target(evaluation, given, rows, counted)
+    if isinstance(given, BasePrevalence):
+        target = target_of(evaluation, given)
+    elif calibration is not None or _are_scores(evaluation, given):
+        target = estimated_target(evaluation, given, calibration)
+    else:
+        target = given_target(evaluation, given, rows, counted)
+    if target.estimated is not None and (rows is not None or counted):
+        raise ValueError("rows= and counted= are of stated shares: scores and estimates bring their own rows")
     shares = dict(zip(evaluation.labels, target.shares.tolist(), strict=True))
-    return Transported(evaluation, shares, target.rows, math.nan, Moved(evaluation, target))
+    if target.estimated is None:
+        return Transported(evaluation, shares, target.rows, math.nan, Moved(evaluation, target))
+    return Transported(evaluation, shares, target.rows, target.estimated.fit_pvalue, MovedByScores(evaluation, target))

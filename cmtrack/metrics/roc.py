@@ -253,7 +253,7 @@ class ScoreTable(Weighted):
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
         sums = (self.weight * influence).reshape(2, -1).sum(axis=1)
         means = np.divide(sums, self.sides, out=np.zeros(2), where=self.sides > 0)
-        return influence - np.repeat(means, len(influence) // 2), means
+        return influence - np.repeat(means, len(influence) // 2), means[::-1]
 
     def located(self, at: Influence, step: str) -> tuple[ScoreTable, IntArray]:
         two = at.views.step

@@ -99,7 +99,8 @@ class Samples:
         influence : ndarray
             As :meth:`standard_error` takes it.
         strata : ndarray of shape (K,)
-            The stratum of each class. Samples of two sides are centred within these, which are coarser.
+            The stratum of each class. Samples of two sides are centred within these, which are coarser; their means
+            are of the negatives and of the positives.
         """
         return None
 

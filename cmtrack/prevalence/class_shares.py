@@ -11,19 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq, nnls
 from scipy.sparse import csr_array
-from scipy.special import chdtrc
+from scipy.special import chdtrc, chdtri, chndtr
 
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import smoothed
-from cmtrack.prevalence.mixture import climb
+from cmtrack.prevalence.mixture import Mixture, climb
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
+from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
 GROUPS = 5
+LEVEL = 0.05
+"""p-value of the fit below which it is rejected."""
+_FARTHEST = 5.0
+"""Largest tilt that is looked at: exp of so many standard deviations of the score's logit."""
 _LEAST = 1e-9
 """Information of one sample about a direction of shares that a target of any size would leave within 0 to 1."""
 _MOST_JOINT = 30
@@ -325,3 +330,150 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
     table: FloatArray = counted.astype(np.float64, copy=False).reshape(labelled.n_rows, n_bins)
     binned: FloatArray = np.bincount(place[own:], aim[1], n_bins).astype(np.float64, copy=False)
     return table, table.sum(axis=0) if target is None else binned
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedShares:
+    """Maximum-likelihood shares of K classes by labelled counts over B bins.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (K, B)
+        Labelled rows.
+    target : ndarray of shape (B,)
+    place : ndarray of shape (B,)
+        Where a bin's scores are, on the scale of logits.
+    best : ndarray of shape (B,), optional
+        The most probable class of each bin, where bins lie within one.
+    """
+
+    counts: FloatArray
+    target: FloatArray
+    place: FloatArray
+    best: IntArray | None = None
+
+    @classmethod
+    def of_tops(cls, labelled: TopScoreCounts, target: TopScoreCounts) -> BinnedShares:
+        """By most probable class and quantile group of its probability."""
+        counts, binned = _grouped(labelled, target, GROUPS)
+        group = _groups(labelled, GROUPS)
+        places = cell_middles()
+        bins = (np.arange(len(group))[:, None] * GROUPS + group).ravel()
+        held = np.bincount(np.concatenate((labelled.cells[1], target.cells[1])), minlength=len(bins)) > 0
+        used, place = np.unique(bins[held], return_inverse=True)
+        rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[held] + 1e-9
+        middle = np.bincount(place, rows * np.tile(places, len(group))[held]) / np.bincount(place, rows)
+        return cls(counts, binned, middle, used // GROUPS)
+
+    @property
+    def n(self) -> float:
+        """Rows of the target."""
+        return float(self.target.sum())
+
+    @cached_property
+    def labelled(self) -> FloatArray:
+        """Labelled rows of each class, shape (K,)."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @cached_property
+    def densities(self) -> FloatArray:
+        """Each class's share of the bins, shape (B, K)."""
+        return _densities(self.counts)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Shares of the classes, shape (K,)."""
+        return self._fitted(self.target)
+
+    def _fitted(self, target: FloatArray) -> FloatArray:
+        if len(self.counts) > 2:
+            return _most_likely(self.counts, target)
+        value = Mixture(self.densities[:, 1], self.densities[:, 0], target).maximise()
+        return np.array([1 - value, value])
+
+    @cached_property
+    def _moved(self) -> tuple[FloatArray, BoolArray]:
+        gap = self.densities[:, :-1] - self.densities[:, -1:]
+        scaled = gap / (self.densities @ self.shares)[:, None]
+        spread, identified = inverse_information(scaled.T @ gap)
+        return spread @ scaled.T, identified
+
+    @property
+    def pull(self) -> FloatArray:
+        """Change of the shares by one row of the target in a bin, times the rows of the target, shape (K, B)."""
+        return self._moved[0]
+
+    @property
+    def identified(self) -> bool:
+        """True where the scores tell all classes apart."""
+        return bool(np.isfinite(self.shares).all() and self._moved[1].all())
+
+    # -- the fit ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _standard(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Densities with half a count a bin, the error of the target's part of each bin, and what shares change."""
+        densities = np.stack([smoothed(row) for row in self.counts], axis=1)
+        error = np.sqrt(densities @ (self.shares / self.n + self.shares**2 / self.labelled))
+        return densities, error, (densities[:, :-1] - densities[:, -1:]) / error[:, None]
+
+    def _statistic(self, part: FloatArray, least: bool) -> float:
+        densities, error, change = self._standard
+        gap = (part - densities @ self.shares) / error
+        if least:
+            gap = gap - change @ np.linalg.lstsq(change, gap, rcond=None)[0]
+        return float(gap @ gap)
+
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom of the test."""
+        return len(self.target) - len(self.counts)
+
+    @cached_property
+    def fit_pvalue(self) -> float:
+        """Pearson's test of the target's bins against the mixture; NaN without a degree of freedom.
+
+        Taken at the shares of two classes, at the statistic's least over the shares of more (Chernoff & Lehmann 1954).
+        """
+        statistic = self._statistic(self.target / self.n, least=len(self.counts) > 2)
+        return float(chdtrc(self.degrees, statistic)) if self.degrees > 0 else math.nan
+
+    def tilted(self, table: FloatArray, tilt: float) -> FloatArray:
+        """Distributions over bins (..., B) times exp(tilt times the score in standard deviations), each again of 1."""
+        part = self.target / self.n
+        centred = self.place - part @ self.place
+        spread = math.sqrt(float(part @ centred**2))
+        weights = table * np.exp(np.clip(tilt * centred / (spread or 1.0), -300, 300))
+        total = weights.sum(axis=-1, keepdims=True)
+        return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+
+    @cached_property
+    def missed(self) -> tuple[float, ...]:
+        """The smallest tilt of the scores of all classes, down and up, that the test would see in half of all cases.
+
+        At most five standard deviations either way; empty where the fit cannot be tested.
+        """
+        if self.degrees < 1 or not self.identified:
+            return ()
+        critical = float(chdtri(self.degrees, LEVEL))
+        wanted = float(brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4))
+
+        def beyond(tilt: float) -> float:
+            return self._statistic(self.tilted(self.densities.T, tilt).T @ self.shares, least=True) - wanted
+
+        return tuple(
+            side * _FARTHEST if beyond(side * _FARTHEST) < 0
+            else float(brentq(beyond, *sorted((0.0, side * _FARTHEST)), xtol=1e-4))
+            for side in (-1, 1)
+        )  # fmt: skip
+
+    def fitted_to(self, tilt: float) -> FloatArray:
+        """The shares that would be estimated of a large target whose scores are tilted, shape (K,)."""
+        fitted = self._fitted(self.n * self.tilted(self.densities.T, tilt).T @ self.shares)
+        return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
+
+    @cached_property
+    def missed_move(self) -> FloatArray:
+        """The most that a tilt which the test would miss moves each share, shape (K,); NaN without a test."""
+        moves = [np.abs(self.fitted_to(tilt) - self.shares) for tilt in self.missed]
+        return np.max(moves, axis=0) if moves else np.full(len(self.counts), math.nan)

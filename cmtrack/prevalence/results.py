@@ -23,9 +23,9 @@ from cmtrack import notebook
 from cmtrack.digits import level, percent_with_interval
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.quantile_bins import BinnedDensities
+from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
-from cmtrack.prevalence.class_shares import ClassShares
+from cmtrack.prevalence.class_shares import BinnedShares, ClassShares
 from cmtrack.prevalence.mixture import Mixture, Variance
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.statistics import ScoreCounts
@@ -402,6 +402,33 @@ class PrevalenceEstimate(BasePrevalence):
         mix = self.mixture.mix(self.value)
         tau = self.value * self.mixture.p / mix
         return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
+
+    @cached_property
+    def missed_move(self) -> float:
+        """The most that a shift which the test of the fit would miss moves the value; NaN where there is no test.
+
+        The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's logit in standard
+        deviations, by the smallest d, down and up, that the test sees in half of all cases (at most 5).
+        """
+        own = self.densities
+        if own is None or math.isnan(self.fit_pvalue):
+            return math.nan
+        counts, places = np.stack((own.negatives, own.positives)), np.arange(len(own.p), dtype=np.float64)
+        group = places.astype(np.int64)
+        if len(group) > self.fit_df + 2:  # the test has fewer bins than the model
+            group = quantile_bins(ScoreCounts(places, counts, exact=True)).bin_of(places)
+        part = self.mixture.w + 1e-9
+        place = np.bincount(group, part * own.centres) / np.bincount(group, part)
+        table = np.stack([np.bincount(group, row) for row in (*counts, self.mixture.w)]).astype(np.float64)
+        binned = BinnedShares(table[:2], table[2], place)
+        return float(binned.missed_move[1]) if binned.identified else math.nan
+
+    @property
+    def _notes(self) -> list[str]:
+        if math.isnan(self.missed_move):
+            return super()._notes
+        most = f"{100 * self.missed_move:.2g}"
+        return [*super()._notes, f"A shift that the test of the fit would miss moves it by up to {most} points."]
 
     def likelihood(self, n_points: int = 401) -> Likelihood:
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.

@@ -152,3 +152,8 @@ def cells_of(top: FloatArray) -> IntArray:
     inside = np.clip(top, 1e-12, 1 - 1e-12)
     place = (np.log(inside / (1 - inside)) - _LOW) * (CELLS / (_HIGH - _LOW))
     return np.clip(place, 0, CELLS - 1).astype(np.int64)
+
+
+def cell_middles() -> FloatArray:
+    """The middle of each cell on the scale of logits, shape (64,)."""
+    return np.asarray(_LOW + (np.arange(CELLS) + 0.5) * (_HIGH - _LOW) / CELLS)
