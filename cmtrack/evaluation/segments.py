@@ -282,7 +282,8 @@ class SegmentTable:
         """
         inside, tables = self.estimates(metric), self.evaluation.segments.values()
         together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
-        return self.own_intervals(metric, simultaneous_level(max(together, 1), self.evaluation.confidence_level))
+        level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
+        return self.own_intervals(metric, level) if inside.n is None or together < 2 else inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
         """Intervals at a level that holds for each segment alone."""

@@ -633,10 +633,10 @@ def _result(
 ) -> SegmentSearch:
     (inside, outside), (z, p, score) = sides, tests
     gaps = differences(inside, outside, options.confidence_level, len(slices.slices))
-    down, up = inside.arms(gaps.level)
+    low, high = inside.ends(gaps.level)
     clusters = _counts(slices, units)[0].astype(np.int64) if units.clustered else None
     table = np.stack((
-        inside.values, inside.values - down, inside.values + up, outside.values, gaps.values, gaps.low, gaps.high,
+        inside.values, low, high, outside.values, gaps.values, gaps.low, gaps.high,
         inside.values - mean, score, z, p,
     ))[:, order].T.tolist()  # fmt: skip
     found = []

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 from statsmodels.stats.meta_analysis import combine_effects
-from statsmodels.stats.proportion import confint_proportions_2indep
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from cmtrack import evaluate
 from cmtrack.metrics.intervals import normal_quantile, wilson
@@ -617,3 +617,25 @@ def test_columns_of_one_name_or_of_other_kinds():
         worst_segments(["x"], np.arange(30))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="segment columns must have one length, got 30 and 20"):
         worst_segments([column, segment_columns({"y": np.arange(20) % 2}, 20)[0]], np.arange(30))
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.01, 0.03])
+def test_intervals_of_rare_shares_hold_together(rate: float) -> None:
+    """Ten segments of 90 rows: Wilson's at the simultaneous level hold all ten in .82 to .94 of samples."""
+    hits = np.random.default_rng(3).binomial(90, rate, (1500, 10))
+    level, covered = simultaneous_level(10), []
+    for row in hits:
+        low, high = Estimates.of_shares(row, np.full(10, 90)).ends(level)
+        covered.append(((low <= rate) & (rate <= high)).all())
+    assert np.mean(covered) >= 0.94
+
+
+def test_a_table_of_several_segments_has_exact_intervals_of_rare_events() -> None:
+    part = np.repeat(["a", "b"], 500)
+    wrong = np.isin(np.arange(1000), [0, 1, *range(500, 620)])
+    table = evaluate(np.zeros(1000, int), wrong.astype(int), labels=[0, 1], segments={"part": part}).segments["part"]
+    low, high = table.intervals("multiclass/accuracy")
+    level = simultaneous_level(2)
+    exact = proportion_confint([498], [500], 1 - level, "beta")
+    assert (low[0], high[0]) == pytest.approx((exact[0][0], exact[1][0]), abs=1e-12)
+    assert (low[1], high[1]) == pytest.approx(wilson(0.76, 500, level), abs=1e-12)
