@@ -93,7 +93,13 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
     assert client.get_run(demo.runs[0].run_id).data.tags["cmtrack.rank"] == "1"
 
 
-def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> None:
+@pytest.fixture
+def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs without pictures, which the other demo's have."""
+    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+
+
+def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path, without_pictures: None) -> None:
     import mlflow
 
     own = sqlite_store(tmp_path / "own.db")
@@ -113,7 +119,9 @@ def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> Non
     ]
 
 
-def test_the_command_prints_what_to_do_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_what_to_do_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pictures: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     result = CliRunner().invoke(main, ["demo", "--quick"])

@@ -34,7 +34,7 @@ def rest_area(y: IntArray, p: FloatArray) -> float:
     for label in CLASSES:
         groups = {"rest": [c for c in CLASSES if c != label], "one": [label]}
         step = Grouping(groups, positive="one")
-        areas.append(evaluate(y, y_prob=p, labels=CLASSES, grouping=step).metrics[AUROC])
+        areas.append(evaluate(y, y_prob=p, labels=CLASSES, grouping=step, sections=["binary"]).metrics[AUROC])
     return float(np.mean(areas))
 
 
@@ -43,7 +43,8 @@ def pair_area(y: IntArray, p: FloatArray) -> float:
     areas = []
     for one, other in permutations(CLASSES, 2):
         rows = np.isin(y, (one, other))
-        areas.append(evaluate((y[rows] == one).astype(int), y_prob=p[rows, one - 1]).metrics[AUROC])
+        pair = evaluate((y[rows] == one).astype(int), y_prob=p[rows, one - 1], sections=["binary"])
+        areas.append(pair.metrics[AUROC])
     return float(np.mean(areas))
 
 

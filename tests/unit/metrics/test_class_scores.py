@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -285,20 +286,28 @@ def test_files_hold_them(tmp_path):
 
 @pytest.mark.parametrize("weighted", [None, "whole", "fractional"])
 def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
-    """Derivatives of scikit-learn's averages by each row's weight: Efron's infinitesimal jackknife."""
+    """Derivatives of scikit-learn's averages by each row's weight: Efron's infinitesimal jackknife.
+
+    Areas as sums over pairs of rows are scikit-learn's, here and after a step of a few rows, in a tenth of its time.
+    """
     n = 240
     rng = np.random.default_rng(8)
     y, _, p = random_problem(8, n, 4)
     w = {None: np.ones(n), "whole": rng.integers(1, 4, n), "fractional": rng.random(n) + 0.2}[weighted]
     evaluation = evaluate(y, y_prob=p, labels=range(4), sample_weight=None if weighted is None else w)
 
-    def averages_at(weights: Any) -> Any:
-        areas = [roc_auc_score(y == k, p[:, k], sample_weight=weights) for k in range(4)]
-        pairs = [
-            roc_auc_score(y[both] == k, p[both, k], sample_weight=weights[both])
-            for k, j in itertools.permutations(range(4), 2)
-            for both in [(y == k) | (y == j)]
-        ]
+    wins = [np.sign(p[:, None, k] - p[None, :, k]) / 2 + 0.5 for k in range(4)]
+
+    def area(one: Any, k: int, weights: Any) -> float:
+        w_one, w_other = weights * (one & (y == k)), weights * (one & (y != k))
+        return float(w_one @ wins[k] @ w_other / (w_one.sum() * w_other.sum()))
+
+    def peers(one: Any, k: int, weights: Any) -> float:
+        return float(roc_auc_score(y[one] == k, p[one, k], sample_weight=weights[one]))
+
+    def averages_at(weights: Any, area: Callable[[Any, int, Any], float] = area) -> Any:
+        areas = [area(np.ones(n, bool), k, weights) for k in range(4)]
+        pairs = [area((y == k) | (y == j), k, weights) for k, j in itertools.permutations(range(4), 2)]
         shares = np.bincount(y, weights, 4) / weights.sum()
         return np.array([np.mean(areas), shares @ areas, np.mean(pairs)])
 
@@ -306,6 +315,8 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
     for row in range(n):
         moved = np.arange(n) == row
         slopes[row] = (averages_at(w + step * moved) - averages_at(w - step * moved)) / (2 * step)
+        if row % 40 == 0:
+            assert averages_at(w + step * moved) == pytest.approx(averages_at(w + step * moved, peers), rel=1e-12)
     expected = np.sqrt((w if weighted == "whole" else w**2) @ slopes**2)
     found = [evaluation.standard_errors[f"multiclass/{name}"] for name in AVERAGES]
     assert found == pytest.approx(expected, rel=0.02)  # ours spends a degree of freedom on each side
