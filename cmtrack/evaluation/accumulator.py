@@ -169,13 +169,7 @@ class Accumulator:
         self._scaled, self._weights_are = 0, None
 
     def __add__(self, other: Accumulator) -> Accumulator:
-        """The accumulator of both sets of rows together; neither changes.
-
-        Raises
-        ------
-        ValueError
-            If labels, options, columns or the kinds of weights differ.
-        """
+        """Merge two accumulators of one question, with the same columns and kind of weights; neither changes."""
         if not isinstance(other, Accumulator):
             return NotImplemented
         mine, others = ({"labels": one.labels, **one.spec.given()} for one in (self, other))

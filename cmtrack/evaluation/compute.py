@@ -39,15 +39,7 @@ SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metr
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Check sections, and return them in the order of the catalog; None for all.
-
-    Raises
-    ------
-    TypeError
-        If they are one text, or no texts.
-    ValueError
-        If there are none, or one does not exist.
-    """
+    """Check sections, and return them in the order of the catalog; None for all."""
     if sections is None:
         return None
     if isinstance(sections, str):
@@ -65,13 +57,7 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None) -> ComposedStep | None:
-    """The last two-group step of a chain, or two classes as they are; None where there is neither.
-
-    Raises
-    ------
-    ValueError
-        If ``positive`` is given and is neither one of two groups nor one of two classes.
-    """
+    """The last two-group step of a chain, or two classes as they are; None where there is neither."""
     step = None
     if grouping is not None:
         two = [composed for composed in grouping.compose(labels) if len(composed.labels) == 2]
@@ -110,11 +96,6 @@ def deciding(
     labels : tuple of length K
     given : collection of str
         The columns that are given.
-
-    Raises
-    ------
-    ValueError
-        If there are no two groups, no probabilities, or predictions besides.
     """
     if threshold is None:
         return step
@@ -229,13 +210,7 @@ def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
 
 
 def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
-    """Compute the values of a user's metrics.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a function fails, or gives what is no number or lies outside its range; the text names the metric.
-    """
+    """Validate a user's metrics by computing their values."""
     if own:
         six = None if step is None else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
         put_own(Results(with_errors=False), own, {}, Cells.of_matrix(statistics.matrix), six)
@@ -461,13 +436,7 @@ def _list(names: Sequence[str], most: int = 8) -> str:
 
 
 def resample_tables(views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int) -> dict[str, Interval]:
-    """Percentile intervals of every metric of the counts, by name.
-
-    Raises
-    ------
-    ValueError
-        If weights are fractions.
-    """
+    """Percentile intervals of every metric of the counts, by name."""
     statistics, level = views.statistics, views.level
     counts = statistics.matrix.counts
     if counts.dtype.kind != "i":

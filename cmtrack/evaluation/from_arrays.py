@@ -191,13 +191,7 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
 
 
 def one_of_both(y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
-    """The scores that are given with their argument's name, and the rule for their sums.
-
-    Raises
-    ------
-    ValueError
-        If both are given.
-    """
+    """The scores that are given with their argument's name, and the rule for their sums."""
     if y_score is None:
         return "y_prob", y_prob, normalize
     if y_prob is not None:
@@ -228,13 +222,7 @@ def assemble(
 
 
 def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
-    """The costs of actual by predicted classes, shape (K, K), where costs are given.
-
-    Raises
-    ------
-    ValueError
-        If they are of other classes or groups.
-    """
+    """The costs of actual by predicted classes, shape (K, K), where costs are given."""
     return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
@@ -261,11 +249,6 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
     evaluation : Evaluation
     segments : frame, mapping of columns, series, or pair of one of these and a list of names
         As in :func:`evaluate`, in the order of the rows.
-
-    Raises
-    ------
-    ValueError
-        If the rows are not here, or a column does not divide them.
     """
     rows = evaluation.rows
     if not isinstance(rows, Predictions):

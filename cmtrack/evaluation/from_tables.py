@@ -193,13 +193,7 @@ class _Classes:
         return (False, True) if kind is bool else None
 
     def seen(self, tally: Tally) -> tuple[Label, ...]:
-        """The classes that the rows have, with those that categories, columns or groups name.
-
-        Raises
-        ------
-        ValueError
-            Labels of several kinds, or fewer than two classes.
-        """
+        """The classes that the rows have, with those that categories, columns or groups name."""
         chosen = [own for own in self._categories if own is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         if chosen:
@@ -332,13 +326,7 @@ def _scored(
 
 
 def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
-    """For each class the place of its probability among ``width`` columns; -1 for the one of two that has none.
-
-    Raises
-    ------
-    ValueError
-        If there is not one column for each class.
-    """
+    """For each class the place of its probability among ``width`` columns; -1 for the one of two that has none."""
     order = counting.labels
     if width == 1 and len(order) == 2:
         if alone is None:
@@ -375,13 +363,7 @@ def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
 
 
 def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, what: str) -> Statistics:
-    """The statistics with those of a calibration or target table.
-
-    Raises
-    ------
-    ValueError
-        If calibration rows are all of one side.
-    """
+    """The statistics with those of a calibration or target table."""
     found: dict[str, Any] = {"scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None}
     labelled = what != "target"
     if step is None:

@@ -69,13 +69,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read a gate.
-
-        Raises
-        ------
-        TypeError, ValueError
-            With the place where it does not parse, or the metrics most like an unknown one.
-        """
+        """Read a gate."""
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
         of_segments = text.strip().startswith(OF_SEGMENTS)
@@ -253,13 +247,7 @@ class GateResult:
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
-    """Refuse gates on metrics that no run has.
-
-    Raises
-    ------
-    ValueError
-        Naming the metrics most like it.
-    """
+    """Refuse gates on metrics that no run has."""
     for gate in gates:
         if gate.metric not in known:
             raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near_or_own(gate.metric, known)}")

@@ -11,13 +11,7 @@ _KINDS: dict[str, type[BaseEvaluation]] = {one.kind: one for one in (Evaluation,
 
 
 def loads(text: str) -> BaseEvaluation:
-    """Read an evaluation of whatever kind from its text.
-
-    Raises
-    ------
-    ValueError
-        If the text is damaged, of a newer schema, or of a kind that this version does not know.
-    """
+    """Read an evaluation of whatever kind from its text."""
     data = archive.parse(text)
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:

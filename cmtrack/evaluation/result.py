@@ -260,7 +260,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def counting(self) -> Counting:
-        """What rows of this evaluation are counted for."""
+        """The classes, the scored step, the grouping and the costs that rows are counted by."""
         return Counting(self.labels, self.scored, self.grouping, self.prices)
 
     @property
@@ -1063,14 +1063,7 @@ class Evaluation(BaseEvaluation):
         return tuple(metric for metric in self.extra_metrics if metric.value is not None)
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        """The evaluation of both sets of samples together.
-
-        Raises
-        ------
-        ValueError
-            If labels, grouping, positive class, confidence level, sections (:meth:`with_sections` makes them the
-            same) or the kinds of weights differ.
-        """
+        """Merge the evaluations of two disjoint sets of samples, of the same classes and question."""
         if not isinstance(other, Evaluation):
             return NotImplemented
         if set(self.labels) == set(other.labels):

@@ -43,13 +43,7 @@ class RowFacts:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> RowFacts:
-        """Read :meth:`to_plain`.
-
-        Raises
-        ------
-        ValueError, and others of ``archive.DAMAGED``
-            If they are damaged.
-        """
+        """Read :meth:`to_plain`."""
         numbers = {name: _read(data.get(key)) for name, key in _KEYS.items() if name != "n_clusters"}
         n = data.get("n_clusters")
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
@@ -84,11 +78,6 @@ def merged(sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum
         Number (or weight) of samples of each side.
     is_sum : callable
         True for the name of a metric that doubles with the samples, as counts do; else it is a mean over them.
-
-    Raises
-    ------
-    ValueError
-        If only one side has errors by cluster.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:

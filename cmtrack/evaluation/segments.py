@@ -181,11 +181,6 @@ class SegmentTable:
         ----------
         value : object
             One of :attr:`values`, or of :attr:`texts`.
-
-        Raises
-        ------
-        KeyError
-            If there is no such segment.
         """
         for known, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
             if wanted in known:
@@ -419,15 +414,7 @@ class SegmentTable:
         return replace(results, errors={}, intervals={}, sizes={}) if self.without_clusters else results
 
     def _needs_rows(self, metric: str) -> bool:
-        """True where a metric of segments comes from their rows.
-
-        Raises
-        ------
-        KeyError
-            If the evaluation has no such metric.
-        ValueError
-            If it needs rows that are not here.
-        """
+        """True where a metric of segments comes from their rows."""
         whole = self.evaluation
         whole.metrics[metric]  # names those like it
         if whole.without_function(metric):

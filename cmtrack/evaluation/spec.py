@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from cmtrack.metrics.catalog import Catalog
     from cmtrack.metrics.metric import Metric
 
-# The checks import what they need when they are called: the command line shows its help without NumPy.
+
+def _late(place: str, *more: Any, optional: bool = False) -> Callable[[Any], Any]:
+    """A function by its place, imported when it is called: the command line shows its help without NumPy."""
+    return lambda value: None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
 
 
 def _grouping(grouping: Any) -> Any:
@@ -32,40 +36,8 @@ def _grouping(grouping: Any) -> Any:
     return grouping
 
 
-def _level(level: Any) -> Any:
-    from cmtrack.metrics.intervals import check_level
-
-    return check_level(level)
-
-
-def _normalize(normalize: Any) -> Any:
-    from cmtrack.statistics.probabilities import check_normalize
-
-    return check_normalize(normalize)
-
-
-def _weights_are(weights_are: Any) -> Any:
-    from cmtrack.statistics.inputs import check_weights_are
-
-    return check_weights_are(weights_are)
-
-
-def _sections(sections: Any) -> Any:
-    from cmtrack.evaluation.compute import check_sections
-
-    return check_sections(sections)
-
-
-def _reference(reference: Any) -> Any:
-    from cmtrack.statistics.inputs import as_shares
-
-    return None if reference is None else as_shares(reference, "reference")
-
-
-def _costs(costs: Any) -> Any:
-    from cmtrack.grouping import as_costs
-
-    return None if costs is None else as_costs(costs)
+_reference = _late("cmtrack.statistics.inputs:as_shares", "reference", optional=True)
+_weights_are = _late("cmtrack.statistics.inputs:check_weights_are")
 
 
 def _threshold(threshold: Any) -> Any:
@@ -73,12 +45,6 @@ def _threshold(threshold: Any) -> Any:
     from cmtrack.statistics.inputs import check_threshold
 
     return check_threshold(threshold.value if isinstance(threshold, Threshold) else threshold)
-
-
-def _metrics(metrics: Any) -> Any:
-    from cmtrack.metrics.own import own_metrics
-
-    return own_metrics(metrics)
 
 
 def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
@@ -100,8 +66,9 @@ def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[M
 # To and from plain data.
 
 
-def _listed(values: Any) -> Any:
-    return None if values is None else list(values)
+def _plain(value: Any) -> Any:
+    """Plain data of a grouping or of costs; a tuple as a list."""
+    return None if value is None else value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
 def _sections_in(data: Any) -> tuple[str, ...]:
@@ -111,34 +78,8 @@ def _sections_in(data: Any) -> tuple[str, ...]:
     return tuple(data)
 
 
-def _grouping_out(grouping: Grouping | None) -> Any:
-    return None if grouping is None else grouping.to_dict()
-
-
-def _grouping_in(data: Any) -> Grouping:
-    from cmtrack.grouping import Grouping
-
-    return Grouping.from_dict(data)
-
-
-def _costs_out(costs: Costs | None) -> Any:
-    return None if costs is None else costs.to_dict()
-
-
-def _costs_in(data: Any) -> Costs:
-    from cmtrack.grouping import Costs
-
-    return Costs.from_dict(data)
-
-
 def _threshold_out(threshold: float | None) -> float | str | None:
     return threshold if threshold is None or math.isfinite(threshold) else "infinity"
-
-
-def _level_in(data: Any) -> float:
-    from cmtrack.archive import read_level
-
-    return read_level(data)
 
 
 def _threshold_in(data: Any) -> float | None:
@@ -167,8 +108,8 @@ class Spec(Question):
         "Grouping, optional",
         "Classes put into groups, in one step or a chain.",
         check=_grouping,
-        write=_grouping_out,
-        read=_grouping_in,
+        write=_plain,
+        read=_late("cmtrack.grouping:Grouping.from_dict"),
     )
     normalize: bool | str = entry(
         '"warn", True or False, default "warn"',
@@ -176,7 +117,7 @@ class Spec(Question):
         "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
         "are always refused.",
         default="warn",
-        check=_normalize,
+        check=_late("cmtrack.statistics.probabilities:check_normalize"),
         flag="--normalize",
         help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
         choices={"warn": "warn", "yes": True, "no": False},
@@ -203,12 +144,12 @@ class Spec(Question):
         "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
         "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
         "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
-        check=_sections,
+        check=_late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
         help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
         several=True,
         metavar="NAME",
-        write=_listed,
+        write=_plain,
         read=_sections_in,
     )
     reference: Mapping[Label, float] | tuple[float, ...] | None = entry(
@@ -216,19 +157,19 @@ class Spec(Question):
         "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
         "against, such as those of the training set; by default the shares of the evaluated rows.",
         check=_reference,
-        write=_listed,
+        write=_plain,
         read=_reference,
     )
     costs: Costs | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
         "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
         "without the data. A path is of a file for :meth:`Costs.from_file`.",
-        check=_costs,
+        check=_late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
         help="YAML or JSON file with what decisions cost, of classes or groups.",
         metavar="FILE",
-        write=_costs_out,
-        read=_costs_in,
+        write=_plain,
+        read=_late("cmtrack.grouping:Costs.from_dict"),
     )
     threshold: float | None = entry(
         "float or Threshold, optional",
@@ -247,18 +188,18 @@ class Spec(Question):
         "float, default 0.95",
         "Confidence level of the intervals, between 0 and 1.",
         default=0.95,
-        check=_level,
+        check=_late("cmtrack.metrics.intervals:check_level"),
         flag="--confidence-level",
         help="Confidence level of the intervals.",
         of_flag=float,
-        read=_level_in,
+        read=_late("cmtrack.archive:read_level"),
     )
     extra_metrics: tuple[Metric, ...] = entry(
         "sequence of Metric, optional",
         "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
         "comparisons, rankings and gates.",
         default=(),
-        check=_metrics,
+        check=_late("cmtrack.metrics.own:own_metrics"),
         compare=False,
         write=None,
         merge=_merged_metrics,
@@ -274,13 +215,7 @@ class Spec(Question):
         return Catalog(OF_CLASSES, self.extra_metrics)
 
     def settled(self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None) -> Spec:
-        """The question as it was used of rows of these classes.
-
-        Raises
-        ------
-        ValueError
-            If ``reference`` is of other classes.
-        """
+        """The question as it was used of rows of these classes."""
         grouping = self.grouping
         if grouping is not None and self.positive is not None and step is not None and step.labels != labels:
             grouping = grouping.with_positive(self.positive)

@@ -76,13 +76,7 @@ def _of_another_order(evaluation: Evaluation) -> dict[str, str]:
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
-    """Read the fields of an :class:`Evaluation` from plain data of :func:`cmtrack.archive.parse`.
-
-    Raises
-    ------
-    ValueError, and others of ``archive.DAMAGED``
-        If they are damaged.
-    """
+    """Read the fields of an :class:`Evaluation` from plain data of :func:`cmtrack.archive.parse`."""
     labels = _read_labels(data["labels"])
     data["positive"], data["grouping"], data["confidence_level"]  # files of every schema have them
     spec = Spec.from_plain(data).with_reference_of(labels)
@@ -156,14 +150,7 @@ _SPARSE = ("tops", "ranks")
 
 
 def _check_together(statistics: Statistics) -> None:
-    """Refuse statistics that cannot be of the same rows.
-
-    Raises
-    ------
-    ValueError
-        If a part counts more or fewer rows than the matrix, squared weights are impossible beside the weights, or
-        moments are beyond what probabilities have.
-    """
+    """Refuse statistics that cannot be of the same rows."""
     total, squares = float(statistics.matrix.total), statistics.squares
     parts = _counts_of(statistics)
     for name, counts in parts.items():
@@ -277,13 +264,7 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
 
 def file_without_probabilities(content: bytes) -> bytes:
-    """The file of rows without its probabilities; the same bytes where it has none.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """The file of rows without its probabilities; the same bytes where it has none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -300,13 +281,7 @@ def file_without_probabilities(content: bytes) -> bytes:
 
 
 def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | SpanRows:
-    """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or its labels, rows or segments are not the evaluation's.
-    """
+    """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes."""
     spans = evaluation.none is not None
     expected = int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
     names = {str(label): k for k, label in enumerate(evaluation.labels)}

@@ -305,13 +305,7 @@ def choose_threshold(
 
 
 def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
-    """The scores of both groups.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or only one group has rows.
-    """
+    """The scores of both groups."""
     of = f" of the {what} set" if what else ""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.statistics.ranking_only:
@@ -333,13 +327,7 @@ def _with_both(table: ScoreTable, what: str) -> ScoreTable:
 def _rule(
     evaluation: Evaluation, costs: Any, maximize: str | None, subject_to: str | None
 ) -> tuple[Rule, OutcomeCosts | None]:
-    """The rule, and the costs of the outcomes where there are any.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is no rule.
-    """
+    """The rule, and the costs of the outcomes where there are any."""
     if costs is not None and maximize is not None:
         raise ValueError(f"give costs or maximize, not both, got maximize={maximize!r}")
     if costs is None and maximize is None and evaluation.costs is None:
@@ -369,13 +357,7 @@ def _metric(name: str) -> Any:
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:
-    """The scores of the rows that choose the threshold, and warnings.
-
-    Raises
-    ------
-    ValueError
-        If they are no labelled rows of the same classes and groups, or of one group only.
-    """
+    """The scores of the rows that choose the threshold, and warnings."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             ours, theirs = getattr(evaluation, name), getattr(calibration, name)

@@ -60,13 +60,7 @@ class OutcomeCosts:
 
     @classmethod
     def of_matrix(cls, costs: FloatArray, step: ComposedStep) -> OutcomeCosts:
-        """Costs (K, K) of classes as those of the two groups.
-
-        Raises
-        ------
-        ValueError
-            If pairs of classes with one outcome cost differently.
-        """
+        """Costs (K, K) of classes as those of the two groups."""
         inside = step.in_positive
         actual, predicted = inside[:, None], inside[None, :]
         where = {
@@ -136,13 +130,7 @@ class Rule:
         return COST if self.maximize is None else self.maximize.name
 
     def check(self) -> None:
-        """Validate the rule.
-
-        Raises
-        ------
-        ValueError
-            If a metric is no function of the six counts, or a bound asks for what a threshold alone does not have.
-        """
+        """Validate the rule."""
         if self.maximize is not None:
             _check_six(self.maximize, "maximize")
             if self.maximize.better != "higher":

@@ -59,33 +59,21 @@ class Runs:
             return np.zeros(0, dtype=np.int64)
         return np.add.reduceat(flags, self.start, dtype=np.int64)
 
-    def partners(self, other: Runs) -> tuple[IntArray, IntArray]:
-        """For each run the other side's run of the same key, and the reverse; -1 where there is none."""
-        mine = np.full(len(self.key), -1, dtype=np.int64)
-        theirs = np.full(len(other.key), -1, dtype=np.int64)
-        if len(mine) and len(theirs):
-            at = np.searchsorted(other.key, self.key)
-            at[at == len(theirs)] = 0
-            found = np.flatnonzero(other.key[at] == self.key)
-            mine[found] = at[found]
-            theirs[at[found]] = found
-        return mine, theirs
 
-
-def shared(ours: IntArray, theirs: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Flags of the distinct sorted keys of each side that are on the other side too."""
-    mine, yours = np.zeros(len(ours), dtype=bool), np.zeros(len(theirs), dtype=bool)
+def partners(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
+    """The place of each side's distinct sorted keys on the other side; -1 where they are not there."""
+    mine, yours = np.full(len(ours), -1, dtype=np.int64), np.full(len(theirs), -1, dtype=np.int64)
     if len(ours) and len(theirs):
         at = np.searchsorted(theirs, ours)
         at[at == len(theirs)] = 0
-        mine = theirs[at] == ours
-        yours[at[mine]] = True
+        shared = np.flatnonzero(theirs[at] == ours)
+        mine[shared] = at[shared]
+        yours[at[shared]] = shared
     return mine, yours
 
 
 # -- pairs of unmatched codes -------------------------------------------------------------------------
 
-_DENSE = 1 << 22  # cells within families that are counted in a table
 _PAIRS = 2_000_000  # made at a time
 
 
@@ -105,14 +93,7 @@ class PairSum:
     """
 
     def __init__(self, families: Families) -> None:
-        self._families = families
         self._size = len(families.codes)
-        width = np.diff(families.starts)
-        self._width = width[families.family_of_code]
-        self._place = np.arange(self._size) - families.starts[families.family_of_code]
-        cells = np.concatenate(([0], np.cumsum(width * width)))
-        self._offset = cells[families.family_of_code]
-        self._dense = np.zeros((4, int(cells[-1])), dtype=np.int64) if cells[-1] <= _DENSE else None
         self._sparse: list[tuple[IntArray, IntArray]] = []
         self._pending = 0
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
@@ -134,23 +115,15 @@ class PairSum:
             each = b[part][run]
             x = predicted.code[starts[0][part][run] + k // each]
             y = actual.code[starts[1][part][run] + k % each]
-            self._count(x, y, unit[:, part], run)
+            self._sparse.append(sum_by_key(y * self._size + x, unit[:, part][:, run].T))
+            self._pending += len(self._sparse[-1][0])
+            if len(self._sparse) > 1 and self._pending > 4 * _PAIRS:
+                self._sparse = [self._compact()]
+                self._pending = len(self._sparse[0][0]) // 2  # what is large is not put together each time
         for side, (left, mine, other) in enumerate(((predicted, a, b), (actual, b, a))):
             rest = np.where(mine > other, UNIT - other * unit[3], 0)
             if rest.any():
                 np.add.at(self._surplus[:, side], left.code, np.repeat(rest, mine))
-
-    def _count(self, x: IntArray, y: IntArray, unit: IntArray, run: IntArray) -> None:
-        if self._dense is not None:
-            cell = self._offset[y] + self._place[y] * self._width[y] + self._place[x]
-            for column in range(4):
-                np.add.at(self._dense[column], cell, unit[column][run])
-            return
-        self._sparse.append(sum_by_key(y * self._size + x, unit[:, run].T))
-        self._pending += len(self._sparse[-1][0])
-        if len(self._sparse) > 1 and self._pending > 4 * _PAIRS:
-            self._sparse = [self._compact()]
-            self._pending = len(self._sparse[0][0]) // 2  # so that what is large already is not put together each time
 
     def _compact(self) -> tuple[IntArray, IntArray]:
         if not self._sparse:
@@ -160,18 +133,7 @@ class PairSum:
 
     def result(self) -> PairCounts:
         """The pairs added so far."""
-        if self._dense is None:
-            keys, masses = self._compact()
-        else:
-            cell = np.flatnonzero(self._dense[0])
-            first = self._offset[self._families.starts[:-1]]  # of each family
-            family = np.searchsorted(first, cell, side="right") - 1
-            start = self._families.starts[family]
-            width = self._width[start]
-            inside = cell - first[family]
-            keys = (start + inside // width) * self._size + start + inside % width
-            masses = self._dense[:, cell].T.copy()
-        return PairCounts(keys, masses, self._surplus)
+        return PairCounts(*self._compact(), self._surplus)
 
 
 def _share(n: IntArray) -> IntArray:
@@ -276,13 +238,14 @@ class _Collector:
     ) -> None:
         """Add the documents ``first`` to ``last``, whose labels are given as (document, code)."""
         (gold_document, gold), (document, code) = actual, predicted
-        hit, gold_hit = shared(document * self.size + code, gold_document * self.size + gold)
+        places, gold_places = partners(document * self.size + code, gold_document * self.size + gold)
+        hit, gold_hit = places >= 0, gold_places >= 0
         n_families, family = len(self.families.names), self.families.family_of_code
         ours = _Side(document, code, hit, Runs.of(document * n_families + family[code]))
         theirs = _Side(gold_document, gold, gold_hit, Runs.of(gold_document * n_families + family[gold]))
         self.hits[0].append(gold_hit)
         self.hits[1].append(hit)
-        at, gold_at = ours.runs.partners(theirs.runs)
+        at, gold_at = partners(ours.runs.key, theirs.runs.key)
         matched, gold_matched = ours.runs.sum(hit), theirs.runs.sum(gold_hit)
         left, gold_left = ours.runs.size - matched, theirs.runs.size - gold_matched
         across, gold_across = _partner(gold_left, at), _partner(left, gold_at)  # unmatched siblings on the other side
@@ -347,7 +310,7 @@ class _Collector:
         for nodes in self._deeper:
             many = int(nodes.max()) + 1
             keys, gold_keys = (_distinct(s.document, nodes[s.code], many) for s in (ours, theirs))
-            out[:, 5] += by_document(keys[shared(keys, gold_keys)[0]] // many).astype(np.int32)
+            out[:, 5] += by_document(keys[partners(keys, gold_keys)[0] >= 0] // many).astype(np.int32)
             out[:, 6] += by_document(keys // many).astype(np.int32)
             out[:, 7] += by_document(gold_keys // many).astype(np.int32)
 

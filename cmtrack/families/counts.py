@@ -177,13 +177,7 @@ class FamilyStatistics(Record):
     row_ids: LabelDigest | None = None
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
-        """Merge disjoint sets of documents; sorted codes may differ.
-
-        Raises
-        ------
-        ValueError
-            If families differ, or one side lacks what the other has.
-        """
+        """Merge disjoint sets of documents; sorted codes may differ."""
         families = self.families.merged(other.families)
         ours, theirs = self.placed(families), other.placed(families)
         merged: dict[str, Any] = {"families": families}

@@ -172,25 +172,13 @@ class Families:
         return table
 
     def place(self, code: Label) -> int:
-        """Place of a code.
-
-        Raises
-        ------
-        KeyError
-            If there is no such code.
-        """
+        """Place of a code."""
         if code not in self._places:
             raise KeyError(f"no code is called {code!r}; there are {len(self.codes)}, such as {list(self.codes[:5])}")
         return self._places[code]
 
     def family_place(self, family: Label) -> int:
-        """Place of a family.
-
-        Raises
-        ------
-        KeyError
-            If there is no such family.
-        """
+        """Place of a family."""
         if family not in self.names:
             raise KeyError(
                 f"no family is called {family!r}; there are {len(self.names)}, such as {list(self.names[:5])}"
@@ -210,13 +198,7 @@ class Families:
         return self.level == other.level and self.paths == other.paths
 
     def merged(self, other: Families) -> Families:
-        """Merge the codes of both.
-
-        Raises
-        ------
-        ValueError
-            If they stand in chosen orders that differ, or a code has another family on the other side.
-        """
+        """Merge the codes of both."""
         if self == other:
             return self
         if self.level != other.level or self.chosen or other.chosen:
@@ -243,11 +225,6 @@ def assign(rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassign
         order of their first code. Else both are sorted.
     unassigned : label, optional
         The family of codes that have none.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a code has no family, names repeat as texts, labels cannot be put in order, or the rule is none.
     """
     codes = list(codes)
     if isinstance(rule, Tree):
@@ -387,13 +364,7 @@ class Given:
     note: str = ""
 
     def renumbered(self, codes: Sequence[Label]) -> tuple[LabelSets, LabelSets]:
-        """Both sides with the places in ``codes`` as code numbers.
-
-        Raises
-        ------
-        ValueError
-            If a document has a code that is not among them.
-        """
+        """Both sides with the places in ``codes`` as code numbers."""
         index = {code: i for i, code in enumerate(codes)}
         place = np.array([index.get(name, -1) for name in self.names], dtype=np.int64)
         actual = _renumbered(_NAMES[0], self.actual, place, self.names, len(codes))
@@ -441,11 +412,6 @@ def read_sets(
         The frames' columns of documents and codes.
     documents : array-like of shape (n,), optional
         Of frames: all documents, also those without a code.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Wrong input; the text gives the rule and the value.
     """
     kinds = tuple(map(_kind, (y_true_sets, y_pred_sets)))
     if kinds[0] != kinds[1]:

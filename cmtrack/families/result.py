@@ -292,13 +292,7 @@ class FamilyEvaluation(BaseEvaluation):
         return metrics_of.FamilyViews(self.statistics).influence(self.catalog.lookup(metric), self.rows)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
-        """The evaluation of both sets of documents together. Counts add up exactly, in any order.
-
-        Raises
-        ------
-        ValueError
-            If families, or options, differ.
-        """
+        """Merge the evaluations of two disjoint sets of documents; counts add up exactly, in any order."""
         if not isinstance(other, FamilyEvaluation):
             return NotImplemented
         merged = replace(
@@ -494,13 +488,7 @@ def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
 
 
 def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows:
-    """Read what :func:`write_documents` wrote for an evaluation, from the file's bytes.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or its tallies do not add up to the evaluation's.
-    """
+    """Read what :func:`write_documents` wrote for an evaluation, from the file's bytes."""
     influences = [f"influence/{name}" for name in MACROS]
     table = checked_table(content, evaluation.statistics.digest.rows, (), (*TALLIES, *influences))
     try:

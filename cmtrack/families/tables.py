@@ -90,13 +90,7 @@ class FamilyMatrix:
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
-    """The matrix under one matching; with the codes that match, where these were not to be removed.
-
-    Raises
-    ------
-    ValueError, KeyError
-        If there is no such matching or family.
-    """
+    """The matrix under one matching; with the codes that match, where these were not to be removed."""
     check_matching(matching)
     start, stop = _range(statistics, family)
     rows = statistics.codes[start:stop]
@@ -125,11 +119,6 @@ def family_distribution(
     """Distribution of a family's actual codes given the predicted one, or the reverse.
 
     Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the code.
-
-    Raises
-    ------
-    ValueError, KeyError
-        If there is no such direction, normalisation or family.
 
     Notes
     -----
@@ -163,13 +152,7 @@ def family_distribution(
 
 
 def check_matching(matching: str) -> str:
-    """Return the matching, if there is one of that name.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-    """
+    """Validate the name of a matching."""
     if matching not in MATCHINGS:
         raise ValueError(f"matching must be one of {list(MATCHINGS)}, got {matching!r}")
     return matching
@@ -275,13 +258,7 @@ class CodeAnswer:
 
 
 def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_level: float) -> CodeAnswer:
-    """The answer for one code.
-
-    Raises
-    ------
-    KeyError
-        If there is no such code.
-    """
+    """The answer for one code."""
     place = statistics.families.place(code)
     family = statistics.families.names[int(statistics.families.family_of_code[place])]
     shares = family_distribution(statistics, family, given)

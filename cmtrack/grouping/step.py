@@ -189,15 +189,7 @@ _MAX_JSON = 4 << 20
 
 
 def read_file(path: str | Path, what: str) -> Any:
-    """The plain data of a ``.yaml`` or ``.yml`` file of at most 64 kB, or of a ``.json`` file of at most 4 MB.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        If the ending is another one, it is no plain file or larger, or the text does not parse.
-    """
+    """The plain data of a ``.yaml`` or ``.yml`` file of at most 64 kB, or of a ``.json`` file of at most 4 MB."""
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".yaml", ".yml", ".json"):

@@ -73,33 +73,9 @@ SPECIFICITY = Proportion(("tn",), ACTUAL_NEGATIVE)
 PRECISION, FALSE_OMISSION = Proportion(("tp",), PREDICTED_POSITIVE), Proportion(("fn",), PREDICTED_NEGATIVE)
 
 
-def _f1(b: BinaryCounts) -> Any:
-    return 2 * b.tp / (b.actual_positives + b.predicted_positives)
-
-
-def _fowlkes_mallows(b: BinaryCounts) -> Any:
-    return b.tp / np.sqrt(b.actual_positives * b.predicted_positives)
-
-
-def _balanced_accuracy(b: BinaryCounts) -> Any:
-    return (RECALL(b) + SPECIFICITY(b)) / 2
-
-
-def _threat_score(b: BinaryCounts) -> Any:
-    return b.tp / (b.actual_positives + b.predicted_positives - b.tp)
-
-
 def _prevalence_threshold(b: BinaryCounts) -> Any:
     fall_out, recall = np.sqrt(FALL_OUT(b)), np.sqrt(RECALL(b))
     return fall_out / (recall + fall_out)
-
-
-def _informedness(b: BinaryCounts) -> Any:
-    return RECALL(b) - FALL_OUT(b)
-
-
-def _markedness(b: BinaryCounts) -> Any:
-    return PRECISION(b) - FALSE_OMISSION(b)
 
 
 def _matthews(b: BinaryCounts) -> Any:
@@ -152,15 +128,20 @@ SIX = (
     _binary("nimr", Proportion(("imn",), ACTUAL_NEGATIVE), "IMN / (TN + FP + IMN)", _RATES, better="lower"),
     _binary("ppimr", Proportion(("imp",), PREDICTED_POSITIVE), "IMP / (TP + FP + IMP)", _RATES, better="lower"),
     _binary("npimr", Proportion(("imn",), PREDICTED_NEGATIVE), "IMN / (TN + FN + IMN)", _RATES, better="lower"),
-    _binary("f1", _f1, "2 TP / (P_actual + P_predicted)", _TABLE_2, interval="wald", headline=True),
-    _binary("fowlkes_mallows", _fowlkes_mallows, "TP / √(P_actual · P_predicted)", _TABLE_2, interval="wald",
-            title="Fowlkes-Mallows index"),
-    _binary("balanced_accuracy", _balanced_accuracy, "(recall + specificity) / 2", _TABLE_2, interval="wald"),
-    _binary("threat_score", _threat_score, "TP / (P_actual + P_predicted − TP)", _TABLE_2, interval="wald"),
+    _binary("f1", lambda b: 2 * b.tp / (b.actual_positives + b.predicted_positives),
+            "2 TP / (P_actual + P_predicted)", _TABLE_2, interval="wald", headline=True),
+    _binary("fowlkes_mallows", lambda b: b.tp / np.sqrt(b.actual_positives * b.predicted_positives),
+            "TP / √(P_actual · P_predicted)", _TABLE_2, interval="wald", title="Fowlkes-Mallows index"),
+    _binary("balanced_accuracy", lambda b: (RECALL(b) + SPECIFICITY(b)) / 2,
+            "(recall + specificity) / 2", _TABLE_2, interval="wald"),
+    _binary("threat_score", lambda b: b.tp / (b.actual_positives + b.predicted_positives - b.tp),
+            "TP / (P_actual + P_predicted − TP)", _TABLE_2, interval="wald"),
     _binary("prevalence_threshold", _prevalence_threshold, "√FPR / (√TPR + √FPR)", _TABLE_2, interval="wald",
             better="lower"),
-    _binary("informedness", _informedness, "recall − fall-out", _TABLE_2, low=-1.0, interval="wald"),
-    _binary("markedness", _markedness, "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
+    _binary("informedness", lambda b: RECALL(b) - FALL_OUT(b),
+            "recall − fall-out", _TABLE_2, low=-1.0, interval="wald"),
+    _binary("markedness", lambda b: PRECISION(b) - FALSE_OMISSION(b),
+            "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
     _binary("matthews_corrcoef", _matthews, "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
             "eq. 28 corrected", low=-1.0, interval="atanh", headline=True, **MATTHEWS),
 )  # fmt: skip

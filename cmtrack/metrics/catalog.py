@@ -109,13 +109,7 @@ class Catalog:
 
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
-        """One catalog of several.
-
-        Raises
-        ------
-        ValueError
-            If two of them mean different things by one name; the text says both.
-        """
+        """One catalog of several."""
         several, own = tuple(catalogs), dict[str, Metric]()
         for metric in (metric for catalog in several for metric in catalog.own):
             other = own.setdefault(metric.name, metric)
@@ -134,13 +128,7 @@ class Catalog:
         return tuple(metric.name for metric in (*self.sections.metrics, *self.own))
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
-        """The metric of a full name such as ``class/7/recall``, and the encoded parts that vary: ``{"label": "7"}``.
-
-        Raises
-        ------
-        KeyError
-            If no metric has that name.
-        """
+        """The metric of a full name such as ``class/7/recall``, and the encoded parts that vary: ``{"label": "7"}``."""
         found = self.sections.find(name)
         if found is not None:
             return found

@@ -25,13 +25,7 @@ Of a share, five standard errors are fewer than 25 samples.
 
 
 def check_level(confidence_level: float) -> float:
-    """The confidence level itself.
-
-    Raises
-    ------
-    ValueError
-        If it does not lie between 0 and 1.
-    """
+    """Validate a confidence level: a number between 0 and 1."""
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
     return float(confidence_level)

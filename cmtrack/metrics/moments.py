@@ -77,13 +77,7 @@ class Sides:
 
     @classmethod
     def of_score(cls, moments: ScoreMoments) -> Sides:
-        """Moments of a single score: negatives, positives.
-
-        Raises
-        ------
-        ValueError
-            If there are not two classes and one score.
-        """
+        """Moments of a single score: negatives, positives."""
         if moments.mean.shape != (2, 1):
             raise ValueError(f"two classes and one score are needed, got shape {moments.mean.shape}")
         return cls.of_classes(moments)

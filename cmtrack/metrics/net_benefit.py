@@ -111,13 +111,7 @@ class NetBenefit:
 
 
 def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
-    """The thresholds, shape (T,), rounded as scores are.
-
-    Raises
-    ------
-    ValueError
-        If they are not one-dimensional, none are given, or one does not lie between 0 and 1.
-    """
+    """Validate thresholds between 0 and 1, shape (T,), and round them as scores are."""
     found: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
     if found.ndim != 1 or not len(found):
         raise ValueError(f"thresholds must have the shape (n_thresholds,), got {found.shape}")
@@ -160,11 +154,6 @@ def net_benefit(
         Sums by cluster: intervals are then Wald's, of these sums.
     reason : str
         Why there can be no intervals; empty where there can.
-
-    Raises
-    ------
-    ValueError
-        As :func:`check_thresholds`.
     """
     values, total = table.scores.values, table.total
     prevalence = float(table.sides[0]) / total

@@ -49,13 +49,7 @@ class Kept:
 
 
 def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Check metrics that a caller gives.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is no :class:`Metric`, has no function, or its words break a rule; the text names it.
-    """
+    """Check metrics that a caller gives."""
     if isinstance(extra_metrics, Metric):
         raise TypeError(f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself")
     if not isinstance(extra_metrics, Iterable):
@@ -109,13 +103,7 @@ def put_own(
     cells: Cells,
     six: SixCells | None,
 ) -> tuple[str, ...]:
-    """Compute custom metrics: values, errors, intervals and warnings.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a function fails, or gives what is no number or lies outside its range; the text names the metric.
-    """
+    """Compute custom metrics: values, errors, intervals and warnings."""
     warnings = []
     for metric in metrics:
         own = cells if metric.of == "counts" else six
@@ -194,13 +182,7 @@ def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]
 
 
 def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
-    """Read :func:`to_data`.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, AttributeError
-        If the data are damaged.
-    """
+    """Read :func:`to_data`."""
     metrics, kept = [], {}
     if not isinstance(data, list):
         raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")

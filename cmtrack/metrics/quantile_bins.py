@@ -75,11 +75,6 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     bins : int, optional
         The number of bins before equal edges are merged; by default :func:`n_bins`.
 
-    Raises
-    ------
-    ValueError
-        If a class has no labelled scores.
-
     Notes
     -----
     Only the order of the scores matters for the counts, so an estimate does not change under an increasing

@@ -370,11 +370,6 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
         Without an interval.
     accepted : ndarray of shape (U,), bool
         The confidences, in the order of the table, whose answers are accepted.
-
-    Raises
-    ------
-    ValueError
-        If the share does not lie from 0 to below 1.
     """
     if not 0 <= share < 1:
         raise ValueError(f"the share that is handed over must lie from 0 to below 1, got {share!r}")

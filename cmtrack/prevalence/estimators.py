@@ -407,12 +407,6 @@ def class_estimate(
     """Estimate the shares of more than two classes in a target (n, K) from labelled probabilities (m, K).
 
     With weights (n,) the target's rows count for as many samples as these sum to.
-
-    Raises
-    ------
-    ValueError
-        If the density or the interval is none for more than two classes, or a class has fewer than two labelled
-        samples.
     """
     if density not in CLASS_DENSITIES:
         raise ValueError(f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}")

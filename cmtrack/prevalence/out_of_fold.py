@@ -35,13 +35,7 @@ Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
 
 
 def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
-    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``.
-
-    Raises
-    ------
-    ValueError
-        If it is neither; ``otherwise`` says what else it may be.
-    """
+    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``."""
     try:
         parts = () if isinstance(calibration, str) else tuple(calibration)
     except TypeError:
@@ -66,13 +60,7 @@ class Folds:
 
     @classmethod
     def from_ids(cls, ids: Any, n_rows: int) -> Folds:
-        """Read one id per row.
-
-        Raises
-        ------
-        ValueError
-            If there is not one id per row, one is missing, or there are fewer than two folds.
-        """
+        """Read one id per row."""
         codes, found = encode_values("fold_ids", ids)
         distinct: list[Any] = list(found)
         if len(codes) != n_rows:
@@ -95,11 +83,6 @@ class Folds:
 
         Several are a list of arrays or frames, an array of three dimensions, or, for two classes, one of two dimensions
         that has not one or two columns.
-
-        Raises
-        ------
-        ValueError
-            If there are others than K.
         """
         if column_names(target) is not None:
             return None
@@ -124,11 +107,6 @@ class Folds:
         scores : ndarray of shape (K n,) or (K n, classes)
         weights : ndarray of shape (K n,)
             The number of labelled rows of the fold.
-
-        Raises
-        ------
-        ValueError
-            If the sets differ in length, or are empty.
         """
         lengths = [len(scores) for scores in sets]
         if len(set(lengths)) > 1 or not lengths[0]:

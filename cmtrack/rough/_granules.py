@@ -24,11 +24,6 @@ def count_granules(
     """Counts (S, K) of granules by class, the labels, the attributes' names and the granules' values.
 
     Granules come in the order in which they first appear.
-
-    Raises
-    ------
-    ValueError
-        If the columns do not fit together, or the table would have more than 100,000,000 cells.
     """
     columns = attribute_columns(data, attributes)
     order, numbered = encode_labels({what: y}, labels)

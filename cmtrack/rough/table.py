@@ -193,13 +193,7 @@ class GranuleTable:
     # -- merging and views -----------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
-        """Merge the tables of two disjoint sets of samples; labels may differ where both are in sorted order.
-
-        Raises
-        ------
-        ValueError
-            If the attributes differ.
-        """
+        """Merge the tables of two disjoint sets of samples; labels may differ where both are in sorted order."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if self.attributes != other.attributes:

@@ -98,11 +98,6 @@ def lattice(
         Rows of each unit.
     depth : 1 or 2
     least : int
-
-    Raises
-    ------
-    ValueError
-        If there are more than 200,000 slices.
     """
     total = int(rows.sum())
     slices: list[tuple[tuple[int, int], ...]] = []

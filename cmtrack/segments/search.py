@@ -414,13 +414,7 @@ class _Rows:
         return cls(columns, codes, taken, numbers, sampled, groups)
 
     def units(self, deviations: FloatArray, nested: bool) -> _Units:
-        """The rows, or the clusters; ``nested`` refuses clusters in several segments of a column.
-
-        Raises
-        ------
-        ValueError
-            If there is one; the text has their number.
-        """
+        """The rows, or the clusters; ``nested`` refuses clusters in several segments of a column."""
         weighted, ones = self.weights * deviations, np.ones(len(deviations), dtype=np.int64)
         if self.clusters is None:
             return _Units(self.codes, ones, weighted, self.weights, None, False, 0)

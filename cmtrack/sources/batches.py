@@ -104,13 +104,7 @@ class Work:
 
 
 def unpacked(packed: Any) -> Tally:
-    """The tally of a partition.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Those of its rows.
-    """
+    """The tally of a partition."""
     found = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(found, Exception):
         raise found

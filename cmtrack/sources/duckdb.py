@@ -36,13 +36,7 @@ class DuckDBStream(Stream):
         return list(dict(kind.children)["values"]) if kind.id == "enum" else None
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns.
-
-        Raises
-        ------
-        ValueError
-            If the table cannot be read.
-        """
+        """The named columns."""
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         return _explained(_reader(self.relation.project(quoted)))
 

@@ -14,15 +14,7 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def opened(table: Any) -> DuckDBStream | None:
-    """The source of a path, a glob, a folder or a list of them.
-
-    Raises
-    ------
-    ValueError
-        If files are of different kinds, or cannot be read.
-    FileNotFoundError
-        If there is no such file.
-    """
+    """The source of a path, a glob, a folder or a list of them."""
     paths = table if isinstance(table, list) else [table]
     if not paths or not all(isinstance(part, (str, Path)) for part in paths):
         return None

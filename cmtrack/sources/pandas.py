@@ -38,13 +38,7 @@ class PandasStream(ArrowStream):
 
 
 def as_arrow(frame: Any) -> pa.Table:
-    """A frame as an Arrow table.
-
-    Raises
-    ------
-    ValueError
-        If a column holds values of several kinds.
-    """
+    """A frame as an Arrow table."""
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 

@@ -137,13 +137,7 @@ class ProperScores(Record):
 
     @classmethod
     def merge(cls, parts: Sequence[ProperScores]) -> ProperScores:
-        """The scores of disjoint samples together.
-
-        Raises
-        ------
-        ValueError
-            If they are of other steps of grouping.
-        """
+        """The scores of disjoint samples together."""
         groups = parts[0].groups
         if any(not np.array_equal(part.groups, groups) for part in parts):
             raise ValueError("proper scores must be of the same groups of classes to be merged")

@@ -49,15 +49,7 @@ ATTRIBUTES = Called()
 def attribute_columns(
     data: Any, attributes: Sequence[Hashable] | None = None, called: Called = ATTRIBUTES
 ) -> dict[Hashable, Any]:
-    """The chosen columns of a frame, a mapping of columns, a series or an array, by name; by position in an array.
-
-    Raises
-    ------
-    TypeError
-        If the data are no columns, or ``attributes`` is a text and no sequence of names.
-    ValueError
-        If there are no columns, or an attribute is repeated or not there.
-    """
+    """The chosen columns of a frame, a mapping of columns, a series or an array, by name; by position in an array."""
     columns, names = _columns(data, called), called.names
     if not columns:
         raise ValueError(f"{called.data} must have at least one {called.column}, got none")
@@ -88,11 +80,6 @@ def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -
     codes : ndarray of shape (n,), int64
     values : list
         What each code stands for.
-
-    Raises
-    ------
-    ValueError
-        If the column has another shape than (n,), or holds what cannot be compared (lists, dictionaries).
     """
     if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype":  # pandas
         holder = getattr(column, "cat", column)

@@ -128,13 +128,7 @@ class HitCounts(Record):
         return cls(accept, ScoreCounts.each_from_plain(data["tables"], 1 + len(accept), 2))
 
     def __add__(self, other: HitCounts) -> HitCounts:
-        """The counts of disjoint samples together.
-
-        Raises
-        ------
-        ValueError
-            If they are of other steps of grouping.
-        """
+        """The counts of disjoint samples together."""
         if not np.array_equal(self.accept, other.accept):
             raise ValueError("hit counts must be of the same steps of grouping to be merged")
         return HitCounts(self.accept, _merged(self.tables, other.tables))

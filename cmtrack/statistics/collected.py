@@ -136,13 +136,7 @@ class Statistics:
 
     @classmethod
     def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Statistics:
-        """Read :meth:`to_plain`.
-
-        Raises
-        ------
-        ValueError
-            If a part is not one that this version knows, or damaged.
-        """
+        """Read :meth:`to_plain`."""
         read = {item.name: item.metadata["read"] for item in fields(cls)}
         for name in data:
             if name not in read:
@@ -160,11 +154,6 @@ class Statistics:
 
         A calibration or target set that is the same on both sides is taken to be one set, used twice; sets that
         differ are put together.
-
-        Raises
-        ------
-        ValueError
-            If one side lacks what the other has.
         """
         merged: dict[str, Any] = {}
         for item in fields(self):
@@ -263,11 +252,6 @@ def count_rows(
     kept : dict
         What :func:`finished` makes ``Statistics`` of, all but the digest; see :func:`merged`.
     predicted : Codes of n rows
-
-    Raises
-    ------
-    ValueError
-        If a probability is wrong; the text gives the row.
     """
     labels = counting.labels
     kept: dict[str, Any] = {}

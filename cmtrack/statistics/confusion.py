@@ -164,13 +164,7 @@ class ConfusionMatrix(Record):
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """The labels of two tables together.
-
-    Raises
-    ------
-    ValueError
-        If they differ and are not both in sorted order.
-    """
+    """Union of the labels of two tables: they are the same, or both in sorted order."""
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)

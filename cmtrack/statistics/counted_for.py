@@ -1,4 +1,4 @@
-"""What rows are counted for: their classes, and what a grouping, a score and costs need."""
+"""The classes that rows are counted by, and what a grouping, a score and costs need of them."""
 
 from __future__ import annotations
 

@@ -90,13 +90,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def merge(cls, parts: Sequence[DecisionCounts]) -> DecisionCounts:
-        """The counts of disjoint samples together.
-
-        Raises
-        ------
-        ValueError
-            If they are under other costs.
-        """
+        """The counts of disjoint samples together."""
         if any(not np.array_equal(part.costs, parts[0].costs) for part in parts):
             raise ValueError("decisions must be under the same costs to be merged")
         counts = np.stack([part.counts for part in parts])

@@ -134,13 +134,7 @@ class Factor:
 
 
 def read_labels(name: str, values: Any) -> Factor | RawIntegers:
-    """A column of labels; plain integers come back as they are, without a look at their values.
-
-    Raises
-    ------
-    ValueError
-        If a label is missing, or the column holds no labels.
-    """
+    """A column of labels; plain integers come back as they are, without a look at their values."""
     no_masked(name, values)
     declared = _categories(name, values) or _dictionary(name, values)
     if declared is not None:

@@ -21,13 +21,7 @@ FREQUENCY, SAMPLING = "frequency", "sampling"
 
 
 def check_weights_are(weights_are: Any) -> str | None:
-    """Check what weights are: "frequency", "sampling", or None for what their type says.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+    """Check what weights are: "frequency", "sampling", or None for what their type says."""
     if weights_are is not None and weights_are not in (FREQUENCY, SAMPLING):
         raise ValueError(f'weights_are must be "{FREQUENCY}", "{SAMPLING}" or None, got {weights_are!r:.40}')
     return None if weights_are is None else str(weights_are)
@@ -46,12 +40,6 @@ def as_weights(
         By default integers are frequencies, floats sampling weights, also where these are whole numbers.
     may_be_zero : bool, default False
         Whether all of them may be.
-
-    Raises
-    ------
-    ValueError
-        Wrong shape, negative, NaN or infinite weights, fractions as frequencies, or, unless they may, weights that are
-        all zero.
     """
     if sample_weight is None:
         return None
@@ -90,13 +78,7 @@ def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
 
 
 def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
-    """Kind of the weights of two sets of rows together; rows without weights go with both kinds.
-
-    Raises
-    ------
-    ValueError
-        If one side has frequencies and the other sampling weights.
-    """
+    """Kind of the weights of two sets of rows together; rows without weights go with both kinds."""
     if None not in (ours, theirs) and ours != theirs:
         raise ValueError(
             f'{what} must have weights of one kind, got {ours} and {theirs} weights: weights_are="{SAMPLING}" takes '
@@ -132,13 +114,7 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def no_masked(name: str, values: Any) -> None:
-    """Refuse masked entries of ``numpy.ma``: a masked value is unknown.
-
-    Raises
-    ------
-    ValueError
-        If there are any; the text has their number and the first row.
-    """
+    """Refuse masked entries of ``numpy.ma``: a masked value is unknown."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(values)
         if masked.any():
@@ -198,11 +174,6 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict of name to array-like
-
-    Raises
-    ------
-    ValueError
-        If the indexes of pandas objects name different rows, or the same rows in an order that cannot be known.
 
     Notes
     -----
@@ -285,13 +256,7 @@ def _taken(values: Any, part: str, name: str, order: Any) -> Any:
 
 
 def check_threshold(threshold: Any) -> float | None:
-    """The threshold itself; None for none.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is no number from 0 to 1, or infinity, which no score reaches.
-    """
+    """Validate a threshold: a number from 0 to 1, infinity, or None."""
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
@@ -303,13 +268,7 @@ def check_threshold(threshold: Any) -> float | None:
 
 
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
-    """Checked shares that sum to 1, by label or in the order of the labels.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no numbers, one is negative, or they do not sum to 1.
-    """
+    """Checked shares that sum to 1, by label or in the order of the labels."""
     try:
         named = {plain(label): float(share) for label, share in shares.items()} if isinstance(shares, Mapping) else None
         numbers = tuple(named.values()) if named is not None else tuple(float(share) for share in shares)
@@ -323,13 +282,7 @@ def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
 
 
 def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...] | None:
-    """Checked shares in the order of the labels; a label that is not named has the share 0.
-
-    Raises
-    ------
-    ValueError
-        If one is of no label, or their number is another.
-    """
+    """Checked shares in the order of the labels; a label that is not named has the share 0."""
     if shares is None:
         return None
     if isinstance(shares, dict):

@@ -111,13 +111,7 @@ class Tally:
         self._kept: dict[str, Any] | None = None
 
     def add(self, batch: Batch) -> None:
-        """Count the rows of a batch; if some are wrong, their number is kept and no more.
-
-        Raises
-        ------
-        ValueError
-            If a column holds something else than it should.
-        """
+        """Count the rows of a batch; if some are wrong, their number is kept and no more."""
         lengths = batch.lengths or Counter()
         self.faults += Faults(batch.n_rows, lengths=lengths)
         if not batch.n_rows or len(lengths) > 1 or -1 in lengths:
@@ -149,13 +143,7 @@ class Tally:
     def statistics(
         self, labels: tuple[Label, ...], categories: Mapping[str, Sequence[Any]] | None = None
     ) -> Statistics:
-        """The statistics of all rows, with the classes in this order, and the segments in that of categories.
-
-        Raises
-        ------
-        ValueError
-            If a column does not divide the rows.
-        """
+        """The statistics of all rows, with the classes in this order, and the segments in that of categories."""
         assert self._kept is not None  # there are rows, and none is wrong
         done = finished(self._kept)
         parts = [done] if done.squares is None else [done, done.squares]

@@ -58,12 +58,6 @@ def number_labels(
     declared : sequence, optional
         Without ``labels``: classes that exist although no row may have them, such as the columns of a frame of
         probabilities (texts stand for the labels they spell) or the classes of a grouping.
-
-    Raises
-    ------
-    ValueError
-        Empty or unequal columns, missing values, continuous values (scores), unknown labels, repeated ``labels``,
-        labels that cannot be put in one order, or fewer than two classes.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}
@@ -90,13 +84,7 @@ def number_labels(
 
 
 def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], dict[str, Codes]]:
-    """Number the classes that rows have, be it one, in sorted order.
-
-    Raises
-    ------
-    ValueError
-        Missing values, continuous values (scores), or labels that cannot be put in one order.
-    """
+    """Number the classes that rows have, be it one, in sorted order."""
     factors = {name: factorize(name, values) for name, values in columns.items()}
     for name, factor in factors.items():
         no_scores(name, factor.present)
@@ -155,11 +143,6 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
 
     Continuous are floats that are no whole numbers (scikit-learn's ``type_of_target``). They may be labels where they
     are named as such.
-
-    Raises
-    ------
-    ValueError
-        If there are any; the text says where scores belong.
     """
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
     if scores:
@@ -171,24 +154,12 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:
-    """Number the groups (clusters) of rows, shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If there is not one group per row, or a group is missing.
-    """
+    """Number the groups (clusters) of rows, shape (n,)."""
     return _one_per_row("groups", groups, n_rows)[0]
 
 
 def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
-    """Encode row ids as integers, shape (n,), with the distinct ids.
-
-    Raises
-    ------
-    ValueError
-        If there is not one id per row, or an id is missing or repeated.
-    """
+    """Encode row ids as integers, shape (n,), with the distinct ids."""
     codes, ids = _one_per_row("row_ids", row_ids, n_rows)
     if len(ids) != n_rows:
         repeated = ids[int(np.argmax(np.bincount(codes)))]
@@ -197,13 +168,7 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
 
 
 def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:
-    """Encode the values of any column as integers, shape (n,), with the distinct values.
-
-    Raises
-    ------
-    ValueError
-        If a value is missing, or is no label.
-    """
+    """Encode the values of any column as integers, shape (n,), with the distinct values."""
     if not len(values):
         return np.zeros(0, dtype=np.int64), []
     factor = factorize(name, values)
@@ -273,13 +238,7 @@ def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
 
 
 def declared_order(declared: Sequence[Any], kind: type) -> tuple[Label, ...]:
-    """The declared classes in order, as labels of a kind.
-
-    Raises
-    ------
-    ValueError
-        If a text spells no label of that kind.
-    """
+    """The declared classes in order, as labels of a kind."""
     return _with_declared((False, True) if kind is bool else (), declared, {kind})
 
 

@@ -45,13 +45,7 @@ def encode_table(table: SparseCounts) -> Any:
 
 
 def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
-    """Read :func:`encode_table`.
-
-    Raises
-    ------
-    ValueError
-        As :func:`decode_array` and :func:`decode_counts`.
-    """
+    """Read :func:`encode_table`."""
     if isinstance(data, list) or "steps" not in data:
         return SparseCounts.of_array(decode_counts(data, expected))
     untrusted.array_bytes(data["shape"][:-1], MAX_ARRAYS)
@@ -85,11 +79,6 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
     data : list or dict
     expected : tuple of int or None, optional
         The shape that it must have, None for any length; what has another is not unpacked.
-
-    Raises
-    ------
-    ValueError
-        If the data are damaged, of another shape, or hold NaN, infinity or numbers beyond 1e100.
     """
     array = _unchecked(data, expected)
     if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():

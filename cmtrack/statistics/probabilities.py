@@ -99,14 +99,7 @@ class Probabilities:
         return found
 
     def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> None:
-        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
-
-        Raises
-        ------
-        ValueError
-            NaN, values outside [0, 1], rows that do not sum to one (within 1e-3, or within 0.02 where such rows are
-            to be scaled).
-        """
+        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given."""
         targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
@@ -228,13 +221,7 @@ def to_decisions(scores: FloatArray) -> FloatArray:
 
 
 def check_normalize(normalize: Normalize) -> Normalize:
-    """The option itself.
-
-    Raises
-    ------
-    ValueError
-        If it is neither "warn", True nor False.
-    """
+    """Validate the option ``normalize``."""
     if not (isinstance(normalize, bool) or normalize == "warn"):
         raise ValueError(f'normalize must be "warn", True or False, got {normalize!r}')
     return normalize
@@ -276,11 +263,6 @@ def as_probabilities(
         The argument's name in error texts.
     normalize, placed
         As in :class:`Probabilities`.
-
-    Raises
-    ------
-    ValueError
-        Wrong shape, a missing or strange column.
     """
     names = column_names(y_prob)
     if names is not None:

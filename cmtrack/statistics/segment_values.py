@@ -63,13 +63,7 @@ class SegmentRows:
 
     @classmethod
     def read(cls, name: Hashable, column: Any) -> SegmentRows:
-        """Number the values of a column; they are not checked together, as there may be more rows.
-
-        Raises
-        ------
-        ValueError
-            A column of another shape, with masked entries, or continuous.
-        """
+        """Number the values of a column; they are not checked together, as there may be more rows."""
         no_masked(f"segment column {name!r}", column)
         codes, values = encode_attribute(name, column, SEGMENTS)
         found = cls.of(str(name), values, codes)
@@ -131,11 +125,6 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
     ----------
     segments : frame, mapping of columns, series, array, or pair
         A pair is of one of these and a list of names, in which a tuple of names stands for their crossings.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a name is not there or repeated, or names are no list.
     """
     data, names = segments, None
     if isinstance(segments, tuple) and len(segments) == 2 and isinstance(segments[1], (list, tuple, str)):
@@ -147,13 +136,7 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
 
 
 def divisions_of(names: Any) -> Divisions:
-    """Names of columns, and tuples of names whose crossings are wanted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no list, are none, or repeat.
-    """
+    """Names of columns, and tuples of names whose crossings are wanted."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise TypeError(f"segments must be a list of names, or of tuples of names for crossings, got {names!r:.80}")
     found = tuple(tuple(name) if isinstance(name, (tuple, list)) else (name,) for name in names)
@@ -248,11 +231,6 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
     values : sequence of length S
     sizes : ndarray of shape (S,)
         Rows of each.
-
-    Raises
-    ------
-    ValueError
-        If there is one value only, or another one in each row.
     """
     held, rows = np.flatnonzero(sizes), int(sizes.sum())
     if len(held) < 2:
@@ -281,13 +259,7 @@ def check_number(name: str, number: int) -> None:
 
 
 def check_fractions(name: str, values: Sequence[Any]) -> None:
-    """Refuse a continuous column.
-
-    Raises
-    ------
-    ValueError
-        If more than 20 distinct numbers are not whole.
-    """
+    """Refuse a continuous column."""
     fractions = [v for v in values if isinstance(v, float) and not v.is_integer()]
     if len(fractions) > MAX_FRACTIONS:
         raise ValueError(

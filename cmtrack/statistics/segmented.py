@@ -163,11 +163,6 @@ class SegmentCounts(Record):
         """The counts of the rows outside each segment.
 
         Moments merge and do not subtract: outside a segment are its neighbour, and all outside both of them.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two segments.
         """
         size = len(self.values)
         if size < 2:
@@ -276,13 +271,7 @@ class Segmented(Record):
         return cls(labels, columns)
 
     def __add__(self, other: Segmented) -> Segmented:
-        """Merge disjoint samples.
-
-        Raises
-        ------
-        ValueError
-            If they are divided by other columns, or one would have more than 10,000 values.
-        """
+        """Merge disjoint samples."""
         if list(self.columns) != list(other.columns):
             raise ValueError(
                 f"evaluations must have the same segments to be merged, got {list(self.columns)} and "
@@ -304,13 +293,7 @@ class Segmented(Record):
         return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
 
     def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
-        """The segments in sorted order, or in that of the categories, at most 1,000 of each column.
-
-        Raises
-        ------
-        ValueError
-            If a column has one value only, or another one in each row.
-        """
+        """The segments in sorted order, or in that of the categories, at most 1,000 of each column."""
         found = {}
         for name, one in self.columns.items():
             check_values(name, one.values, one.sizes)
@@ -349,13 +332,7 @@ def count_segments(
     weights: FloatArray | IntArray | None,
     threads: int | None = None,
 ) -> Segmented:
-    """Count rows by segment; the probabilities were checked before.
-
-    Raises
-    ------
-    ValueError
-        If a column has more than 10,000 values.
-    """
+    """Count rows by segment; the probabilities were checked before."""
     size = len(counting.labels)
     found = {}
     for column in segments:

@@ -46,11 +46,6 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
     spans : frame, or iterable of (document, start, end, label)
     columns : (str, str, str, str)
         The frame's columns.
-
-    Raises
-    ------
-    ValueError
-        If a column or a value is missing, a span is no such tuple, or does not end after it starts.
     """
     if hasattr(spans, "columns"):
         missing = [column for column in columns if column not in list(spans.columns)]

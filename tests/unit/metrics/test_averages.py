@@ -66,7 +66,7 @@ def test_a_step_of_a_grouping_has_them_too() -> None:
     assert evaluation.metrics["reduced/abc/precision_macro"] == 0.75
     assert evaluation.metrics["reduced/abc/precision_macro_zero"] == 0.5
     assert evaluation.classes_passed_over("reduced/abc/precision_macro") == ("c",)
-    assert any("“c” of the step “abc”" in text for text in evaluation.warnings)
+    assert any("“c”" in text and "of the step “abc”" in text for text in evaluation.warnings)
     assert evaluation.influence("reduced/abc/precision_macro_zero") is not None
 
 
