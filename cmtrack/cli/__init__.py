@@ -13,6 +13,7 @@ from cmtrack.cli.gate import gate_command
 from cmtrack.cli.push import push_command, spool_command
 from cmtrack.cli.regroup import regroup_command
 from cmtrack.cli.review import review_command
+from cmtrack.cli.rows import rows_command
 from cmtrack.cli.segments import segments_command
 from cmtrack.cli.show import price_command, show_command, threshold_command
 from cmtrack.cli.verify import verify_command
@@ -55,6 +56,7 @@ for _command in (
     regroup_command,
     spool_command,
     review_command,
+    rows_command,
     segments_command,
     show_command,
     threshold_command,

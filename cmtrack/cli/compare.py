@@ -161,8 +161,8 @@ def check_gates(require: Sequence[str], against: str | None) -> None:
     from cmtrack.evaluation.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
-    if against is None and any(gate.difference for gate in gates):
-        raise click.UsageError("a .difference gate needs --against, the run to take the difference from")
+    if against is None and any(gate.against for gate in gates):
+        raise click.UsageError("a gate on flips or a .difference needs --against, the run to compare with")
 
 
 def check_prefix(prefix: str) -> None:

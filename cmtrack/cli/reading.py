@@ -127,6 +127,11 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return _read(path, list(dict.fromkeys(find(name, names, path) for name in columns)))
 
 
+def read_table(path: Path) -> pd.DataFrame:
+    """All columns of a file."""
+    return _read(path, _column_names(path))
+
+
 def find(name: str, names: Sequence[str], path: Path) -> str:
     """The column of that name, or an error that names the near ones."""
     if name in names:

@@ -17,6 +17,7 @@ from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.rows import judged_by_flips
 from cmtrack.comparison.rule import as_rule
 from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
@@ -89,8 +90,12 @@ class CompareOptions(CompareSpec):
         gates = tuple(map(Gate.parse, [self.require] if isinstance(self.require, str) else self.require))
         if self.block is not None and any(gate.column for gate in gates):
             raise ValueError(f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}")
+        if self.block is not None and any(gate.of_flips for gate in gates):
+            raise ValueError(f"a gate on flips is of the same rows: leave out block, got {self.block!r:.60}")
         if self.against is None and any(gate.difference for gate in gates):
             raise ValueError("a .difference gate needs against=, the run to take the difference from")
+        if self.against is None and any(gate.of_flips for gate in gates):
+            raise ValueError("a gate on flips needs against=, the run whose rows may break")
         return gates
 
     @cached_property
@@ -246,7 +251,7 @@ def compare_runs(
     judged_runs, candidates, undefined = [], [], []
     for run_id in sorted(runs.keys() & evaluations.keys()):  # the same review whatever the order that they came in
         evaluation = evaluations[run_id]
-        gates = tuple(judged(gate, evaluation, base) for gate in options.gates)
+        gates = tuple(judged(gate, evaluation, base, criterion.metrics[0]) for gate in options.gates)
         candidate = Candidate(runs[run_id], evaluation, gates)
         judged_runs.append(candidate)
         reasons = [why_undefined(evaluation, name) for name in criterion.metrics]
@@ -294,8 +299,13 @@ def compare_runs(
     )
 
 
-def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None) -> GateResult:
-    """A gate's result for an evaluation, with the difference from the baseline where the gate reads one."""
+def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str) -> GateResult:
+    """A gate's result for an evaluation, with the difference from the baseline where the gate reads one.
+
+    The metric of the criterion says by which step rows are right, where rows are meant that break.
+    """
+    if gate.of_flips and baseline is not None:
+        return judged_by_flips(gate, evaluation, baseline.evaluation, criterion)
     if gate.column:
         return judged_by_segment(gate, evaluation, None if baseline is None else baseline.evaluation)
     difference = None

@@ -21,7 +21,7 @@ FALLBACK = "multiclass/matthews_corrcoef"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
-_OF_LABELS = ("multiclass", "class", "confidence", "rough", "family", "spans")
+_OF_LABELS = ("multiclass", "class", "confidence", "flips", "rough", "family", "spans")
 _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import in_order_of, of_classes, unpaired_among, why_unpaired
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.intervals import normal_quantile, tango
@@ -31,6 +33,7 @@ from cmtrack.rows.deciding import (
     fewest_to_tie_losses,
     probability_of_any_row,
 )
+from cmtrack.rows.flips import rows_needed
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
@@ -112,9 +115,9 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     return kept
 
 
-def step_of(comparison: Comparison, evaluation: Evaluation, metric: str | None = None) -> ComposedStep | None:
-    """The step by which rows are right: that of the metric, by default of the criterion; None for the classes."""
-    section, *rest = (metric or comparison.criterion.metrics[0]).split("/")
+def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
+    """The step by which rows are right: that of a metric, or of a comparison's criterion; None for the classes."""
+    section, *rest = (metric if isinstance(metric, str) else metric.criterion.metrics[0]).split("/")
     if section == "binary":
         return evaluation.scored
     if section == "reduced":
@@ -172,6 +175,45 @@ def flips_of(
     return Flips.of(right, right_2, changed, parts, ours.weights, ours.clusters, level)
 
 
+def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation, criterion: str) -> GateResult:
+    """A gate's result on the rows that an evaluation breaks or fixes against a baseline.
+
+    Where not even the best outcome of so many rows passes the gate, that is the reason, whatever the outcome is.
+    """
+
+    def failed(why: str, undecided: bool = False) -> GateResult:
+        return GateResult(gate, math.nan, False, why, undecided=undecided)
+
+    if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):
+        return failed("flips are of rows of single labels")
+    other = in_order_of(baseline, evaluation)
+    same = evaluation is baseline
+    reason = None if same else why_unpaired(baseline, other)
+    if reason is not None or not isinstance(baseline.rows, Predictions):
+        why = "they have no rows" if reason is None else reason.between(baseline, other)
+        return failed(f"the run and the baseline are not compared row by row: {why}")
+    by_class = gate.metric.count("/") > 1
+    steps = step_of(criterion, baseline), step_of(criterion, other)
+    found = flips_of(baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level)
+    known = found.metrics(by_class)
+    if gate.metric not in known:
+        return failed(f"the rows have no {gate.metric}{near(gate.metric, known)}")
+    value, ends = known[gate.metric]
+    if same:
+        return gate.check({gate.metric: 0.0}, {gate.metric: (0.0, 0.0)})
+    n = found.rows_of(gate.metric)
+    if gate.end and math.isfinite(value):
+
+        def passes(low: float, high: float) -> bool:
+            return gate.keeps(high if gate.end == "high" else low)
+
+        best = 0 if gate.operator.startswith("<") else 1
+        needed = rows_needed(passes, found.level, best)
+        if n < needed:
+            return failed(f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True)
+    return gate.check({gate.metric: value}, {gate.metric: ends})
+
+
 def deciding(comparison: Comparison, a: str, b: str, metric: str | None, noise: Any) -> Deciding:
     """See :meth:`cmtrack.Comparison.deciding`."""
     pair = pair_of(comparison, a, b)
@@ -180,7 +222,7 @@ def deciding(comparison: Comparison, a: str, b: str, metric: str | None, noise: 
     sign = {"higher": 1, "lower": -1}.get(entry.better)
     if sign is None:
         raise ValueError(f"metric must be better where it is higher, or lower, got {name!r}")
-    step = step_of(comparison, next(iter(pair.values())), name)
+    step = step_of(name, next(iter(pair.values())))
     share = step_accepts(name, step)
     values = [_share_right(e, step) if share else e.metrics.get(name, math.nan) for e in pair.values()]
     if not all(map(math.isfinite, values)):

@@ -223,7 +223,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     for gate in gates:
         ours = tested.evaluation.metrics
         why = ""
-        if gate.metric not in ours:
+        if gate.of_flips:
+            why = "" if baseline is not None else f"gate {gate.text!r}: flips are against a baseline, and there is none"
+        elif gate.metric not in ours:
             why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near_or_own(gate.metric, set(ours))}"
         elif tested.evaluation.undefined.get(gate.metric) == UNKNOWN:
             why = f"gate {gate.text!r}: {gate.metric} is undefined: {UNKNOWN}"
@@ -232,7 +234,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         if why:
             return Verdict(tested, baseline, not_judged=NotJudged.NO_METRIC, why=why)
     pairing = None if baseline is None else why_unpaired(tested.evaluation, baseline.evaluation)
-    checks: list[GateResult | NotWorse] = [judged(gate, tested.evaluation, baseline) for gate in gates]
+    checks: list[GateResult | NotWorse] = [
+        judged(gate, tested.evaluation, baseline, comparison.criterion.metrics[0]) for gate in gates
+    ]
     if not checks:
         default = not_worse(comparison, tested, baseline)
         if default is None:
@@ -242,7 +246,8 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
             why = next((f"{row.metric} against the baseline: {row.reason}" for row in pairs.rows if row.reason), why)
             return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
         checks = [default]
-    names = dict.fromkeys(gate.metric for gate in gates if not gate.column) if gates else comparison.criterion.metrics
+    of_rows = [gate.metric for gate in gates if not gate.column and not gate.of_flips]
+    names = dict.fromkeys(of_rows if gates else comparison.criterion.metrics)
     answers = (constant_answer(tested.evaluation, name, run=tested.name) for name in names)
     more: dict[str, Any] = {
         "notes": comparison.notes,

@@ -21,6 +21,7 @@ from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
 from cmtrack.metrics.spcc import SPCC
 from cmtrack.prevalence.metrics import PREVALENCE
 from cmtrack.rough.metrics import ROUGH
+from cmtrack.rows.flips import FLIPS
 
 OF_CLASSES = Sections(
     MULTICLASS,
@@ -40,7 +41,9 @@ OF_CLASSES = Sections(
     places=("cmtrack.evaluation.catalog.OF_CLASSES",),
 )
 """The sections of an evaluation of classes."""
-OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES
+OF_PAIRS = Sections(FLIPS, places=("cmtrack.evaluation.catalog.OF_PAIRS",))
+"""The section of a run against a baseline."""
+OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES | OF_PAIRS
 SECTIONS, CATALOG = OF_ALL_KINDS.all, OF_ALL_KINDS.metrics
 BUILT_IN = Catalog(OF_ALL_KINDS)
 OPEN = replace(BUILT_IN, open=True)

@@ -14,6 +14,7 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import OF_SEGMENTS, near, segment_parts
 from cmtrack.metrics.own import near_or_own
 from cmtrack.names import quoted
+from cmtrack.rows.flips import FLIPS
 
 if TYPE_CHECKING:
     from cmtrack.comparison.differences import Difference
@@ -92,6 +93,8 @@ class Gate:
         if of_segments:
             column, segment, left = _of_segments(left, text)
         name, suffixes = _split(left, text)
+        if name.split("/")[0] == FLIPS.name and (column or "difference" in suffixes):
+            raise ValueError(f"gate {text!r}: {name} is of all rows, and of a baseline as it is")
         return cls(
             text.strip(),
             name,
@@ -105,9 +108,19 @@ class Gate:
         )
 
     @property
+    def of_flips(self) -> bool:
+        """True if rows are meant that the run breaks or fixes against the baseline."""
+        return self.metric.split("/")[0] == FLIPS.name
+
+    @property
+    def against(self) -> bool:
+        """True if it needs a baseline."""
+        return self.difference or self.of_flips
+
+    @property
     def of_value(self) -> bool:
         """True if the metric's value alone decides (no interval, no baseline, no segments)."""
-        return not self.end and not self.difference and not self.column
+        return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
         """True if a value is within the bound; an undefined one is not."""
@@ -249,7 +262,7 @@ class GateResult:
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
     """Refuse gates on metrics that no run has."""
     for gate in gates:
-        if gate.metric not in known:
+        if gate.metric not in known and not gate.of_flips:
             raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near_or_own(gate.metric, known)}")
 
 

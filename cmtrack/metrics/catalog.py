@@ -66,8 +66,8 @@ def _at(*places: str) -> Any:
 
 OWN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}/[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
 RESERVED = frozenset({
-    "binary", "calibration", "class", "confidence", "cost", "family", "multiclass", "prevalence", "probability",
-    "reduced", "rough", "spans", "spcc",
+    "binary", "calibration", "class", "confidence", "cost", "family", "flips", "multiclass", "prevalence",
+    "probability", "reduced", "rough", "spans", "spcc",
 })  # fmt: skip
 """Sections that are cmtrack's own, in whatever kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")

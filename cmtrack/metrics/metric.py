@@ -36,6 +36,7 @@ NEEDS = {
     "costs": ("costs",),
     "label sets": ("documents", "family", "codes"),
     "granules": ("granules",),
+    "two runs": ("flips",),
 }  # fmt: skip
 """What metrics may be functions of, by the least data that this is computed from."""
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}

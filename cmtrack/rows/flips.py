@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from scipy.special import chdtrc, gammaln, ndtr
 from cmtrack import notebook
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import Interval, exact_ends, holm
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.paired import binomial_pvalues
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import printable
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 _FEW = 5
 """An expected count below which the distribution of chi-square is that of all tables with the same margins."""
+_MOST_NEEDED = 10**9
 _TABLES, _DRAWN = 10**6, 99_999
 """Tables that are listed, and how many are drawn where there are more."""
 
@@ -48,6 +52,9 @@ class Flips:
         with the same margins where an expected count is below 5. NaN of one part, and where rows have fractional
         weights or belong together.
     confidence_level : float
+        At which the intervals of all parts hold together.
+    level : float
+        Of each interval.
 
     Examples
     --------
@@ -66,6 +73,7 @@ class Flips:
     pvalues: FloatArray
     pvalue: float
     confidence_level: float
+    level: float
 
     @classmethod
     def of(
@@ -110,14 +118,21 @@ class Flips:
             alone = np.array([_sign_pvalue(signs[codes == part], *_at(codes == part, weights, clusters))
                               for part in range(size)])  # fmt: skip
         unlike = unlike_pvalue(counts["broken"], counts["fixed"]) if whole and size > 1 else math.nan
-        return cls(values, n, rates, alone, holm(alone), unlike, confidence_level)
+        return cls(values, n, rates, alone, holm(alone), unlike, confidence_level, level)
 
-    def metrics(self) -> dict[str, tuple[float, Interval]]:
-        """Value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed`` of the first part."""
+    def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
+        """Value and interval of ``flips/broken``, ``flips/fixed``, ``flips/changed``; or ``flips/class/<label>/…``."""
+        places = [f"class/{encode_label(part)}/" for part in self.parts] if by_class else [""]
         return {
-            f"flips/{name}": (float(ends[0][0]), (float(ends[1][0]), float(ends[2][0])))
-            for name, ends in self.rates.items()
+            f"{FLIPS.name}/{place}{name}": (float(value[k]), (float(low[k]), float(high[k])))
+            for k, place in enumerate(places)
+            for name, (value, low, high) in self.rates.items()
         }
+
+    def rows_of(self, metric: str) -> float:
+        """Number (or weight) of the rows that a metric of :meth:`metrics` is of."""
+        _, *place, _ = metric.split("/")
+        return float(self.n[[encode_label(part) for part in self.parts].index(place[1]) if place else 0])
 
     def to_frame(self) -> pd.DataFrame:
         """One row per part: part, n, broken and fixed, each with the ends of its interval, and the adjusted p-value."""
@@ -135,6 +150,51 @@ class Flips:
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))
+
+
+def _declared(place: str, of: str) -> tuple[Metric, ...]:
+    words = {
+        "broken": ("lower", f"rows{of} that only the baseline gets right / rows{of}"),
+        "fixed": ("higher", f"rows{of} that only the run gets right / rows{of}"),
+        "changed": ("", f"rows{of} with other predictions / rows{of}"),
+    }
+    return tuple(
+        Metric(f"flips/{place}{name}", None, of="flips", better=better, low=0.0, high=1.0, interval="exact",
+               title=f"{name} rows{of}", source="Yan et al. (2021)", formula=formula, headline=False)
+        for name, (better, formula) in words.items()
+    )  # fmt: skip
+
+
+FLIPS = Section("flips", "A run against a baseline", (*_declared("", ""), *_declared("class/<label>/", " of {label}")))
+"""Shares of the rows of a run and its baseline; gates read them, no evaluation has them."""
+
+
+def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
+    """Fewest rows with which an exact interval passes a gate, were the share the best one (0 or 1).
+
+    Parameters
+    ----------
+    gate : callable
+        Whether the ends of an interval pass; more rows never fail what fewer pass.
+    level : float
+    best : 0 or 1
+
+    Examples
+    --------
+    >>> from cmtrack.rows.flips import rows_needed
+    >>> rows_needed(lambda low, high: high <= 0.01, 0.95, 0)
+    368
+    """
+    low, high = 0, 1
+    while not gate(*(float(end) for end in exact_ends(best * high, high, level))):
+        low, high = high, 2 * high
+        if high > _MOST_NEEDED:
+            return _MOST_NEEDED
+    while high - low > 1:
+        middle = (low + high) // 2
+        passes = gate(*(float(end) for end in exact_ends(best * middle, middle, level)))
+        low, high = (low, middle) if passes else (middle, high)
+    return high
 
 
 def _at(mark: BoolArray, *columns: Any) -> list[Any]:

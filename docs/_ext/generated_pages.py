@@ -56,6 +56,7 @@ def _toctree(places: Sequence[str]) -> str:
 
 SCALES = {
     "wilson": "Wilson",
+    "exact": "exact",
     "count": "Wilson, times the number of samples",
     "wald": "Wald",
     "atanh": "atanh",
@@ -104,6 +105,9 @@ ABOUT = {
     "Of more than two classes there is one set for each, `<label>` stands for it.",
     "family": "Of {py:func}`cmtrack.evaluate_families`: a set of codes for each document, and codes in families. "
     "Those with `<family>` are of one family.",
+    "flips": "Of a run and the baseline that it is compared with, `compare(..., against=)`, by rows that both judged; "
+    "they are for gates: [The rows behind a number](../../../guide/which_run.md). `comparison.flips(a, b)` has them "
+    "with a test. A row is broken where only the baseline is right, fixed where only the run is.",
     "rough": "Bounds that a confusion matrix gives, and what a {py:class}`cmtrack.GranuleTable` knows exactly: "
     "[Rough sets](../../../concepts/rough_sets.md).",
 }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from cmtrack import compare, evaluate, load_evaluation, log_evaluation
+from cmtrack.cli import main
 from support.problems import random_labels, random_probabilities
 
 Y = random_labels(300, 3, 1)
@@ -43,3 +48,44 @@ def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
     assert frame["text"].tolist() == [f"t{k}" for k in frame["row"]]
     with pytest.raises(ValueError, match="the rows are not here"):
         load_evaluation(runs["first"][0]).rows_where()
+
+
+def printed(*arguments: str) -> dict:
+    result = CliRunner().invoke(main, ["rows", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_the_command_line(runs, tmp_path):
+    one, two, bare = (run_id for run_id, _ in runs.values())
+    comparison = compare(dict(list(runs.values())[:2]), rank_by="multiclass/accuracy")
+    table = pd.DataFrame({"id": np.arange(300), "text": [f"t{k} \x1b[31m" + "x" * 500 for k in range(300)]})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    wrong = printed(one, "--limit", "3")
+    expected = runs["first"][1].rows_where(right=False)
+    assert (wrong["kind"], wrong["total"]) == ("wrong", expected.attrs["total"])
+    assert [row["row"] for row in wrong["rows"]] == expected["row"].tolist()[:3]
+    cell = printed(one, "--cell", "0", "1", "--table", str(tmp_path / "table.csv"), "--ids", "id")
+    assert cell["total"] == runs["first"][1].confusion_matrix.counts[0, 1]
+    assert all(row["text"].startswith(f"t{row['row']} ") for row in cell["rows"])
+    for kind in ("broken", "fixed", "changed"):
+        found = printed(one, two, f"--{kind}", "--limit", "1000")
+        assert [row["row"] for row in found["rows"]] == comparison.rows(one, two, kind)["row"].tolist()
+    assert printed(one, two)["kind"] == "broken"
+    assert printed(one, two, "--deciding")["sentence"].count("independent errors") == 1
+    assert printed(one, two, "--missed-by", "2")["total"] == len(comparison.missed(2).to_frame())
+    doubt = [row["suspicion"] for row in printed(one, two, "--suspect")["rows"]]
+    assert doubt == sorted(doubt, reverse=True)
+    assert len(printed(one, two, "--together")["rows"]) == 1
+    for arguments, words in (
+        ((one, two, "--cell", "0", "1"), "--cell is of 1 runs, got 2"),
+        ((one, "--broken", "--fixed"), "choose one of --broken, --fixed"),
+        ((one, "--cell", "0", "7"), "predicted must be one of"),
+        ((one, bare), "has no rows"),
+        ((one, "--ids", "id"), "--ids needs --table"),
+    ):
+        result = CliRunner().invoke(main, ["rows", *arguments])
+        assert (result.exit_code, words in " ".join(result.output.split())) == (2, True), result.output
+    text = CliRunner().invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--ids", "id"]).output
+    assert "\x1b[31m" not in text
+    assert "x" * 300 not in text

@@ -1,0 +1,156 @@
+"""``cmtrack rows``: the rows behind a number of one run, or of several on the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.compare import json_option
+from cmtrack.cli.flags import FILE
+from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cmtrack.comparison import Comparison
+    from cmtrack.evaluation import Evaluation
+
+_WIDTH = 200
+_NAME = 12
+_SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "together")
+
+
+@click.command("rows")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
+@click.option("--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows of a cell of RUN's matrix.")
+@click.option("--wrong", is_flag=True, help="Rows that RUN gets wrong; what it does with one RUN by default.")
+@click.option("--confident", type=float, metavar="P", help="With --wrong or --cell: of a probability of at least P.")
+@click.option("--step", help="A step of the grouping, whose groups and right answers count; by default the classes.")
+@click.option("--broken", is_flag=True, help="Rows that only the first RUN gets right; by default with two.")
+@click.option("--fixed", is_flag=True, help="Rows that only the second RUN gets right.")
+@click.option("--changed", is_flag=True, help="Rows with other predictions.")
+@click.option("--deciding", is_flag=True, help="Labels that would decide between two RUNs, those to check first.")
+@click.option("--missed", "--missed-by", type=click.IntRange(1), metavar="N", help="Rows that at least N RUNs miss.")
+@click.option("--suspect", is_flag=True, help="Rows whose labels the RUNs contradict most.")
+@click.option("--together", is_flag=True, help="Every two RUNs: how often at least one is right.")
+@click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
+@click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
+@click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows that are shown.")
+@click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
+@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@json_option
+@plain_errors
+def rows_command(
+    runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
+    as_json: bool, **asked: Any,
+) -> None:  # fmt: skip
+    """Print the rows behind a number.
+
+    RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must have been kept.
+    Several runs must have been judged on the same rows.
+
+    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs of other rows.
+    """
+    kinds = [name for name in (*_SEVERAL, "cell", "wrong") if asked[name]]
+    if len(kinds) > 1:
+        raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
+    kind = kinds[0] if kinds else "wrong" if len(runs) == 1 else "broken"
+    least = {"cell": 1, "wrong": 1}.get(kind, 2)
+    most = {"missed": None, "suspect": None, "together": None}.get(kind, least)
+    if len(runs) < least or (most is not None and len(runs) > most):
+        raise click.UsageError(f"--{kind} is of {least if most else '2 or more'} runs, got {len(runs)}")
+    if asked["confident"] is not None and kind not in ("cell", "wrong"):
+        raise click.UsageError("--confident goes with --cell and --wrong")
+    if ids and table is None:
+        raise click.UsageError("--ids needs --table")
+    with working() as progress:
+        import warnings
+
+        from cmtrack.cli.reading import read_table
+        from cmtrack.cli.show import held
+        from cmtrack.comparison.comparability import of_classes
+        from cmtrack.evaluation.rows import TOTAL
+
+        evaluations = [
+            of_classes(held(progress, run, prefix, tracking_uri, needs_rows=lambda _: True)[1]) for run in runs
+        ]
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", UserWarning)
+                given = None if table is None else read_table(table)
+                frame, sentence = _chosen(kind, runs, evaluations, asked, given, ids, limit)
+        except (KeyError, ValueError) as error:
+            raise BadInput(str(error.args[0]) if error.args else first_line(error)) from None
+        total = int(frame.attrs.get(TOTAL, len(frame)))
+        frame = frame.head(limit)
+    for text in dict.fromkeys(str(one.message) for one in told if one.category is UserWarning):
+        warn(text.replace("row_ids=", "--ids"))
+    if as_json:
+        found = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
+        echo_json(found | {"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")})
+        return
+    from cmtrack.cli.summary import new_table
+    from cmtrack.report import formatting as fmt
+
+    shown = f", the first {len(frame):,}" if len(frame) < total else ""
+    counted = fmt.counted(total, "pair" if kind == "together" else "row")
+    printed = new_table(f"{kind}: {counted}{shown}", *frame, right=0)
+    for _, row in frame.iterrows():
+        cells = (fmt.number(cell) if isinstance(cell, float) else fmt.short(cell, _WIDTH) for cell in row)
+        printed.add_row(*map(plain, cells))
+    console = terminal()
+    console.print(printed)
+    if sentence:
+        console.print(plain(sentence))
+
+
+def _chosen(
+    kind: str, runs: tuple[str, ...], evaluations: list[Evaluation], asked: dict[str, Any], table: Any, ids: str | None,
+    limit: int,
+) -> tuple[pd.DataFrame, str]:  # fmt: skip
+    """The frame of the chosen rows, and a sentence on them."""
+    from cmtrack.evaluation.rows import MISMATCH, joined_columns, step_called
+
+    one, step = evaluations[0], asked["step"]
+    if kind in ("cell", "wrong"):
+        groups = one.labels if step is None else step_called(one, step).labels
+        named = {str(label): label for label in (MISMATCH, *groups)}
+        actual, predicted = [named.get(text, text) for text in asked["cell"] or ()] or (None, None)
+        right = False if kind == "wrong" else None
+        frame = one.rows_where(
+            actual, predicted, step, right, confident=asked["confident"], table=table, row_ids=ids, limit=limit
+        )
+        return frame, ""
+    comparison, names = _compared(runs, evaluations, step)
+    sentence = ""
+    if kind == "deciding":
+        deciding = comparison.deciding(names[0], names[1])
+        frame, sentence = deciding.rows, deciding.sentence
+    elif kind in ("missed", "suspect"):
+        missed = comparison.missed(asked["missed"] or 1)
+        frame, sentence = missed.to_frame(), missed.sentence
+        if kind == "suspect":
+            frame = frame.sort_values("suspicion", ascending=False, kind="stable")
+    elif kind == "together":
+        return comparison.together(), ""
+    else:
+        frame = comparison.rows(names[0], names[1], kind)
+    if table is not None:
+        attributes = {name: column.iloc[frame["row"]] for name, column in joined_columns(one, table, ids).items()}
+        new = {f"table_{name}" if name in frame else name: column.to_numpy() for name, column in attributes.items()}
+        frame = frame.assign(**new)
+    return frame, sentence
+
+
+def _compared(runs: tuple[str, ...], evaluations: list[Evaluation], step: str | None) -> tuple[Comparison, list[str]]:
+    from cmtrack.comparison import CompareOptions, compare_evaluations
+    from cmtrack.metrics.names import encode_label
+    from cmtrack.names import distinct
+
+    names = distinct(runs, _NAME)
+    if len(set(runs)) < len(runs):
+        raise ValueError(f"runs must be named once each, got {', '.join(runs)}")
+    metric = "multiclass/accuracy" if step is None else f"reduced/{encode_label(step)}/accuracy"
+    return compare_evaluations(dict(zip(names, evaluations, strict=True)), CompareOptions(rank_by=metric)), names
