@@ -14,6 +14,7 @@ from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.planning import with_equivalence
 from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
@@ -72,6 +73,10 @@ class CompareOptions(CompareSpec):
             )
         if self.segments is not None and self.block is not None:
             raise ValueError(f"segments are of the same rows: leave out block, got {self.block!r:.60}")
+        if self.segments is not None and self.at is not None:
+            raise ValueError(f"segments are compared at the rows' own shares: leave out at, got {self.at!r:.60}")
+        if self.equivalence is not None and self.block is not None:
+            raise ValueError(f"equivalence is of runs on the same rows: with block give rope, got {self.equivalence!r}")
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
@@ -141,7 +146,8 @@ class CompareOptions(CompareSpec):
         """Names of changed options: logged values of metrics that read these are stale."""
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
-        return frozenset() if self.costs is None else frozenset({"costs"})
+        changed = {"costs": self.costs, "at": self.at}
+        return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
         """The evaluation with the own metrics, the grouping and the costs that are asked for, its numbers computed.
@@ -158,6 +164,8 @@ class CompareOptions(CompareSpec):
             evaluation = of_classes(evaluation).regroup(self.grouping, positive=self.positive)
         if isinstance(self.costs, Costs):
             evaluation = of_classes(evaluation).price(self.costs)
+        if self.at is not None:
+            evaluation = of_classes(evaluation).at(self.at).reweighted
         evaluation = evaluation.at_level(self.confidence_level)
         evaluation.metrics  # noqa: B018 - computed here, which may be in a worker
         return evaluation
@@ -275,7 +283,13 @@ def compare_runs(
             rank(part, criterion, seed=options.seed, choose=place == first, **ranked)
             for place, part in enumerate(parts)
         )
+        if options.equivalence is not None:
+            if not criterion.single:
+                raise ValueError(f"equivalence is of one metric, got {criterion}")
+            rankings = tuple(with_equivalence(ranking, options.equivalence) for ranking in rankings)
         notes = apart(rankings, reads)
+    if options.at is not None:
+        notes = (*notes, at_note(options.at))
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
         segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, level)
@@ -297,6 +311,13 @@ def compare_runs(
         judged=tuple(judged_runs),
         listing=listed,
     )
+
+
+def at_note(shares: Any) -> str:
+    """The note on runs that are judged at other shares of the classes."""
+    one = f"a share of {100 * shares:.3g} % positives" if isinstance(shares, float) else None
+    several = one or ", ".join(f"{name} {100 * share:.3g} %" for name, share in shares.items())
+    return f"All runs are judged where the classes have other shares than in the test rows: {several}."
 
 
 def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str) -> GateResult:

@@ -89,6 +89,8 @@ class Ranked(Candidate):
         Of a model, over data sets.
     unpaired : str
         Why the differences of a run do not use the rows; empty where they do.
+    equivalent_within : float
+        The margin within which a run is shown to be as good as the leader, by two one-sided tests; NaN where it is not.
     reason : str
         Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
 
@@ -131,6 +133,7 @@ class Ranked(Candidate):
     better: float = NAN
     average_rank: float = NAN
     unpaired: str = ""
+    equivalent_within: float = NAN
     reason: str = ""
 
     @property
@@ -202,6 +205,8 @@ class Ranking:
         Low and high ends of all differences, row less column, which hold together; NaN where there are none.
     picked_from : int
         Number of runs that the leader's interval allows for; 1 where it does not.
+    equivalence : float or None
+        The margin of equivalence that was asked for.
 
     Examples
     --------
@@ -227,6 +232,7 @@ class Ranking:
     pvalues: FloatArray = field(default_factory=lambda: np.full((0, 0), NAN))
     pair_intervals: FloatArray = field(default_factory=lambda: np.full((2, 0, 0), NAN))
     picked_from: int = 1
+    equivalence: float | None = None
 
     @property
     def over(self) -> str:
@@ -413,7 +419,17 @@ def rank(
     if picked_from > 1:
         runs = _allow_for_picking(runs, criterion, evidence, confidence_level, seed, others)
     constants = _constants(runs, candidates, criterion, evidence, others, seed)
-    return Ranking(runs, criterion, confidence_level, decision, margin, constants, picked_from=picked_from, **arrays)
+    return Ranking(
+        runs,
+        criterion,
+        confidence_level,
+        decision,
+        margin,
+        constants,
+        picked_from=picked_from,
+        equivalence=None,
+        **arrays,
+    )
 
 
 def _constants(

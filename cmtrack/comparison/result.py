@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cmtrack.comparison import rows
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.planning import Looks, Resolution, looks_of, resolution_of
 from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
@@ -311,6 +313,32 @@ class Comparison:
         from cmtrack.tracking.views import save_view
 
         return save_view(self, name)
+
+    # -- what the rows can show, and were asked ----------------------------------------------------------
+
+    @cached_property
+    def resolution(self) -> Resolution:
+        """The smallest difference that these rows can show, and the rows that a given one needs.
+
+        A ValueError is raised of models, of several metrics side by side, and of a single run.
+        """
+        return resolution_of(self.ranking)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """The runs that were judged on these rows, and the leader's value less what the choice alone is worth.
+
+        A ValueError is raised of models, and where no one metric ranks.
+        """
+        ranking = self.ranking
+        if ranking is None:
+            raise ValueError("nothing is ranked, so none is the highest")
+        digest = ranking.evaluation.labels_digest
+        judged = {run.run_id for run in self.judged if run.evaluation.labels_digest == digest}
+        judged |= {run.run_id for run in ranking.runs} | {run.run_id for run in self.passed_over}
+        everyone = (*(run.run for run in self.judged), *self.passed_over)
+        reviews = {run.tags["cmtrack.review"] for run in everyone if "cmtrack.review" in run.tags}
+        return looks_of(ranking, max(len(judged), ranking.picked_from), len(reviews), int(self.how.get("seed", 0)))
 
     # -- rows across runs ------------------------------------------------------------------------------
 

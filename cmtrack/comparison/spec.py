@@ -30,6 +30,20 @@ def _margin(margin: float | None) -> float | None:
     return margin
 
 
+def _equivalence(margin: float | None) -> float | None:
+    if margin is not None and not 0 < margin < math.inf:
+        raise ValueError(f"equivalence must be a finite margin above 0, got {margin!r}")
+    return margin
+
+
+def _shares(shares: Any) -> Any:
+    if shares is None or isinstance(shares, Mapping):
+        return shares
+    if isinstance(shares, bool) or not isinstance(shares, (int, float)) or not 0 <= shares <= 1:
+        raise ValueError(f"at must be a share between 0 and 1, or shares by class or group, got {shares!r:.60}")
+    return float(shares)
+
+
 def _limit(limit: int) -> int:
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit!r}")
@@ -202,6 +216,32 @@ class CompareSpec(Question):
         in_query=True,
         form="a number",
         read=_number,
+    )
+    equivalence: float | None = entry(
+        "float, optional",
+        "A run has the status “equivalent within” this where it is shown to differ from the leader by less, in units "
+        "of the metric: both one-sided tests reject (Schuirmann 1987), which is an interval of the difference at twice "
+        "the error (90 % for 95 %) inside plus and minus this. That runs are not shown to differ makes none "
+        "equivalent. As gates: ``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < 0.01``.",
+        check=_equivalence,
+        flag="--equivalence",
+        help="Call runs equivalent that are shown to differ from the leader by less than this, in units of the metric.",
+        of_flag=float,
+        in_query=True,
+        form="a number",
+        read=_number,
+    )
+    at: float | Mapping[Label, float] | None = entry(
+        "float or mapping of label to float, optional",
+        "Judge every run where the actual classes have these shares, as :meth:`cmtrack.Evaluation.at` does: of the "
+        "positive class or group, or by class or group. Rows are weighted, so all values, gates and differences are "
+        "those there.",
+        check=_shares,
+        flag="--at",
+        help="Judge every run where the positive class or group has this share.",
+        of_flag=float,
+        form="a share, or shares by class",
+        read=_shares,
     )
     confidence_level: float = entry(
         "float, default 0.95",
@@ -394,6 +434,8 @@ class CompareArguments(TypedDict, total=False):
     require: str | Sequence[str]
     tie_breakers: str | Sequence[str]
     margin: float | None
+    equivalence: float | None
+    at: float | Mapping[Label, float] | None
     confidence_level: float
     grouping: Grouping | None
     positive: Label | None

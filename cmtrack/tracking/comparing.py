@@ -449,7 +449,7 @@ def reduced(
 
     def holds(name: str) -> bool:
         """True if the value is not one from before what is judged anew."""
-        return anew is not None or not reads(name, criterion.catalog) & changes
+        return anew is not None or not ("at" in changes or reads(name, criterion.catalog) & changes)
 
     def distance(run: TrackedRun) -> float:
         value = logged(run, criterion.metrics[0])

@@ -22,7 +22,9 @@ from cmtrack.names import MAY_BE_BEST, RULED_OUT, distinct, quoted
 from cmtrack.report import formatting as fmt
 
 WIDTH = 60  # characters of a run's name in sentences and tables
-STANDINGS = {"chosen": "chosen", "leads": "leads", "tied": MAY_BE_BEST, "behind": "ruled out"}
+STANDINGS = {
+    "chosen": "chosen", "leads": "leads", "equivalent": "equivalent", "tied": MAY_BE_BEST, "behind": "ruled out",
+}  # fmt: skip
 """Of a status in data its word."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 Say: TypeAlias = Callable[[str], str]
@@ -76,16 +78,20 @@ LAST = "last"
 
 
 def standing(run: Ranked, ranking: Ranking) -> str:
-    """The status of a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
+    """The status of a run of a ranking, or a model of repeated runs: a key of :data:`STANDINGS`."""
     if run.chosen:
         return "chosen"
     if run is ranking.leader and not ranking.criterion.pareto:
         return "leads"
+    if math.isfinite(run.equivalent_within):
+        return "equivalent"
     return "tied" if run.tied else "behind"
 
 
 def standing_word(status: str, ranking: Ranking) -> str:
     """The word for a status: "may be the best", or "ruled out"."""
+    if status == "equivalent" and ranking.equivalence is not None:
+        return f"equivalent within {ranking.equivalence:g}"
     return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
 

@@ -1,0 +1,284 @@
+"""Resolution of a test set, equivalence of runs, and the part of the highest value that choosing it is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from cmtrack.comparison import inference
+from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.ranking import Ranked, Ranking, gather
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Differences that the rows of a ranking can show, from the errors of the differences alone.
+
+    Attributes
+    ----------
+    rows : float
+        Rows that the runs were judged on.
+    errors : dict of str to float
+        Standard error of each other run's difference from the leader, by name, in the order of the ranking.
+    differences : dict of str to float
+        These differences.
+    quantile : float
+        Normal quantile that a difference must reach: of two sides, of more than two runs for all of them (Bonferroni).
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 89 + [1, 0] * 11)}
+    >>> resolution = compare(runs, rank_by="multiclass/accuracy").resolution
+    >>> round(resolution.smallest_difference, 3), round(resolution.rows_for(0.01))
+    (0.02, 777)
+    """
+
+    rows: float
+    errors: Mapping[str, float]
+    differences: Mapping[str, float]
+    quantile: float
+
+    @property
+    def _reach(self) -> float:
+        return self.quantile + float(ndtri(POWER))
+
+    @property
+    def smallest_difference(self) -> float:
+        """The smallest true difference of the leader from the next run that is shown in 80 % of all cases."""
+        return self._reach * next(iter(self.errors.values()), math.nan)
+
+    def rows_for(self, difference: float, run: str | None = None) -> float:
+        """Rows, in all, that show a true difference in 80 % of all cases.
+
+        Parameters
+        ----------
+        difference : float
+            Above 0, in units of the metric.
+        run : str, optional
+            From the leader; by default the next one.
+
+        Raises
+        ------
+        ValueError
+            If the difference is not above 0, or no run has that name.
+
+        Notes
+        -----
+        ``n = (z + z_.8)^2 s^2 / d^2``, s^2 the rows times the squared standard error of the difference.
+        """
+        if not 0 < difference < math.inf:
+            raise ValueError(f"difference must be a finite number above 0, got {difference!r}")
+        if run is not None and run not in self.errors:
+            raise ValueError(f"run must be one of {list(self.errors)[:10]}, got {run!r}")
+        error = self.errors[run] if run is not None else next(iter(self.errors.values()), math.nan)
+        return self.rows * (self._reach * error / difference) ** 2
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a run but the leader.
+
+        Returns
+        -------
+        DataFrame
+            name, difference (from the leader), standard_error, smallest_difference, and rows_more, further rows that
+            would show a true difference of this size, 0 where these show it and NaN without a difference.
+        """
+        import pandas as pd
+
+        rows = []
+        for name, error in self.errors.items():
+            seen = abs(self.differences[name])
+            more = max(self.rows_for(seen, name) - self.rows, 0.0) if seen > 0 else math.nan
+            rows.append((name, self.differences[name], error, self._reach * error, np.ceil(more)))
+        columns = ["name", "difference", "standard_error", "smallest_difference", "rows_more"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        return (
+            f"Resolution({self.rows:g} rows show a difference of {self.smallest_difference:.3g} in "
+            f"{100 * POWER:g} % of all cases)"
+        )
+
+
+def resolution_of(ranking: Ranking | None) -> Resolution:
+    """The resolution of a ranking of runs.
+
+    Raises
+    ------
+    ValueError
+        If it is of models, of several metrics side by side, or of a single run.
+    """
+    if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
+        raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
+    others = [run for run in ranking.runs[1:] if math.isfinite(run.standard_error)]
+    level = 1 - (1 - ranking.confidence_level) / max(len(others), 1)
+    return Resolution(
+        float(ranking.evaluation.n_samples),
+        {run.name: run.standard_error for run in others},
+        {run.name: run.difference for run in others},
+        normal_quantile(level),
+    )
+
+
+# -- equivalence -------------------------------------------------------------------------------------------
+
+
+def equivalence(difference: float, error: float, margin: float, alpha: float = 0.05) -> tuple[float, float, float]:
+    """Two one-sided tests that a difference lies within plus and minus a margin.
+
+    Parameters
+    ----------
+    difference, error : float
+    margin : float
+        Above 0.
+    alpha : float, default 0.05
+
+    Returns
+    -------
+    pvalue : float
+        The larger of both tests'; they are equivalent where it is at most ``alpha``.
+    low, high : float
+        The interval of level ``1 - 2 alpha``, which then lies within the margin.
+
+    Notes
+    -----
+    Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15, 657-680.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison.planning import equivalence
+    >>> pvalue, low, high = equivalence(0.004, 0.006, margin=0.02)
+    >>> round(pvalue, 4), round(low, 4), round(high, 4)
+    (0.0038, -0.0059, 0.0139)
+    """
+    reach = float(ndtri(1 - alpha)) * error
+    farther = (margin - abs(difference)) / error if error > 0 else math.copysign(math.inf, margin - abs(difference))
+    return float(ndtr(-farther)), difference - reach, difference + reach
+
+
+def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
+    """The ranking with the runs that are shown to be as good as the leader, but for the margin.
+
+    The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both one-sided tests reject.
+    """
+    leader, metric = ranking.leader, ranking.criterion.metrics[0]
+    level = 2 * ranking.confidence_level - 1
+
+    def shown(run: Ranked) -> Ranked:
+        if run is leader:
+            return run
+        found = paired_differences(run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level)[metric]
+        return replace(run, equivalent_within=margin) if -margin < found.low and found.high < margin else run
+
+    return replace(ranking, runs=tuple(map(shown, ranking.runs)), equivalence=margin)
+
+
+# -- the ledger --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Runs that were judged on the same rows, and the part of the highest value that choosing it is worth.
+
+    Attributes
+    ----------
+    runs : int
+        Runs that are known to have been judged on the rows; there may have been more.
+    reviews : int
+        Earlier reviews that the runs stand in; there may have been more.
+    value : float
+        The leader's.
+    optimism : float
+        The part of it that typically comes from the choice; 0 of a single run.
+    corrected : float
+        The value less that.
+    low, high : float
+        Ends of the interval that holds after choosing.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {name: evaluate(y, [0, 1] * k + [1, 0] * (100 - k)) for name, k in (("a", 90), ("b", 89), ("c", 88))}
+    >>> looks = compare(runs, rank_by="multiclass/accuracy").looks
+    >>> looks.runs, looks.value, looks.low < looks.corrected <= looks.value
+    (3, 0.9, True)
+    """
+
+    runs: int
+    reviews: int
+    value: float
+    optimism: float
+    corrected: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Looks(highest of at least {self.runs} runs judged on these rows, of which about {self.optimism:.2g} is "
+            f"selection: {self.value:.4g} corrected {self.corrected:.4g} [{self.low:.4g}, {self.high:.4g}])"
+        )
+
+
+def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float:
+    """The expected error of the largest of R values, if the true ones spread as far as the values tell.
+
+    Parameters
+    ----------
+    values : ndarray of shape (R,)
+        Larger is better.
+    covariance : ndarray of shape (R, R)
+        Of their errors.
+    seed : int
+
+    Notes
+    -----
+    A bootstrap about values that are shrunk towards their mean until their spread is that of the true ones: with the
+    values themselves, which carry the noise once already, a third of the optimism would stay. No estimate is unbiased
+    for every truth; of one run that is truly better than many equal ones too much is taken off.
+    """
+    size = len(values)
+    if size < 2:
+        return 0.0
+    away = values - values.mean()
+    own = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
+    part = own * size / (size - 1)
+    spread = max(float(away @ away) / (size - 1) - float(part.mean()), 0.0)
+    with np.errstate(invalid="ignore"):
+        kept = np.where(spread + part > 0, np.sqrt(spread / (spread + part)), 1.0)
+    half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
+    errors = np.concatenate([half, -half])
+    best = (values.mean() + away * kept + errors).argmax(axis=1)
+    return max(float(errors[np.arange(len(errors)), best].mean()), 0.0)
+
+
+def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int) -> Looks:
+    """The ledger of a ranking of runs.
+
+    Raises
+    ------
+    ValueError
+        If it is of models, or of no one metric.
+    """
+    if ranking.over or not ranking.criterion.single:
+        raise ValueError(f"a chosen run is corrected where runs are ranked by one metric, got {ranking.criterion}")
+    evidence = gather([run.evaluation for run in ranking.runs], ranking.criterion)
+    values, covariance = evidence.of(ranking.criterion)
+    leader = ranking.leader
+    sure = evidence.known.all() and not evidence.folded
+    gained = optimism(values, covariance, seed) if sure else math.nan
+    unit = 1.0 if ranking.criterion.direction == "higher" else -1.0
+    return Looks(runs, reviews, leader.value, gained, leader.value - unit * gained, *leader.interval)

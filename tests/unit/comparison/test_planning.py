@@ -1,0 +1,194 @@
+"""Resolution, equivalence, the ledger and rankings at other shares: published vectors, statuses, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cmtrack import Costs, Grouping, compare, evaluate
+from cmtrack.comparison import CompareOptions
+from cmtrack.comparison.planning import Resolution, equivalence, optimism
+from support.problems import random_models, random_problem
+
+Y = np.array([0, 1] * 100)
+
+
+def wrong(rows: list[int]):
+    """The evaluation of predictions that are wrong in these rows."""
+    predicted = Y.copy()
+    predicted[rows] = 1 - predicted[rows]
+    return evaluate(Y, predicted)
+
+
+BOTH = list(range(30, 40))
+PAIR = {"a": wrong([*BOTH, *range(15)]), "b": wrong([*BOTH, *range(15, 22)])}
+"""Of 200 rows 7 that only one, and 15 that only the other gets right."""
+
+
+def test_the_smallest_difference_is_that_of_the_vector() -> None:
+    """Vector TV-D15: b = 7, c = 15, n = 200."""
+    resolution = compare(PAIR, rank_by="multiclass/accuracy").resolution
+    assert resolution.errors["a"] == pytest.approx(0.0232808935, abs=1e-10)
+    assert resolution.smallest_difference == pytest.approx(0.0652234070, abs=1e-10)
+    assert resolution.rows_for(0.02) == pytest.approx(2127.0464, abs=1e-4)
+    table = resolution.to_frame().set_index("name")
+    assert table.loc["a", "rows_more"] == np.ceil(resolution.rows_for(0.04, "a") - 200)
+
+
+def test_the_smallest_difference_of_other_metrics_is_that_of_their_errors() -> None:
+    """Vector TV-16: of its pair 2.8015852181 standard errors are 0.3629491777."""
+    resolution = Resolution(10, {"b": 0.1295513609}, {"b": -0.1852184437}, 1.959963984540054)
+    assert resolution.smallest_difference == pytest.approx(0.3629491777, abs=1e-9)
+
+
+def test_more_runs_need_more() -> None:
+    runs = PAIR | {"c": wrong([*BOTH, *range(10, 30)])}
+    more = compare(runs, rank_by="multiclass/accuracy").resolution
+    assert list(more.errors) == ["a", "c"]
+    assert more.quantile == pytest.approx(2.241402727604947)  # Bonferroni
+
+
+@pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf")])
+def test_a_difference_must_be_above_0(difference: float) -> None:
+    resolution = compare(PAIR, rank_by="multiclass/accuracy").resolution
+    with pytest.raises(ValueError, match="difference must be a finite number above 0, got"):
+        resolution.rows_for(difference)
+    with pytest.raises(ValueError, match=r"run must be one of \['a'\], got 'x'"):
+        resolution.rows_for(0.1, "x")
+    with pytest.raises(ValueError, match="a resolution is of two runs or more"):
+        compare({"a": PAIR["a"]}).resolution  # noqa: B018 - it raises
+
+
+def test_equivalence_as_in_the_vector() -> None:
+    """Vector TV-D16."""
+    pvalue, low, high = equivalence(0.004, 0.006, 0.02)
+    assert (pvalue, low, high) == pytest.approx((0.0038303806, -0.0058691218, 0.0138691218), abs=1e-10)
+    assert equivalence(0.03, 0.0, 0.02)[0] == 1
+    assert equivalence(0.01, 0.0, 0.02)[0] == 0
+
+
+def test_equivalence_is_a_status_of_its_own() -> None:
+    from cmtrack.cli.comparison_table import _status  # the words of a table
+
+    wide, narrow = (compare(PAIR, rank_by="multiclass/accuracy", equivalence=margin) for margin in (0.1, 0.05))
+    assert wide.to_frame()["status"].tolist() == ["chosen", "equivalent"]
+    assert narrow.to_frame()["status"].tolist() == ["chosen", "tied"]
+    assert wide.ranking is not None
+    assert _status(wide["a"], wide.ranking) == "equivalent within 0.1"
+    assert (wide["a"].equivalent_within, np.isnan(narrow["a"].equivalent_within)) == (0.1, True)
+    assert compare(PAIR, rank_by="multiclass/accuracy").to_frame()["status"].tolist() == ["chosen", "tied"]
+
+
+def test_a_review_says_equivalent(tmp_path) -> None:
+    page = compare(PAIR, rank_by="multiclass/accuracy", equivalence=0.1).report(tmp_path / "review.html").read_text()
+    assert "equivalent within 0.1" in page
+
+
+@pytest.mark.parametrize("margin", [0, -0.01, float("inf")])
+def test_a_margin_of_equivalence_is_above_0(margin: float) -> None:
+    with pytest.raises(ValueError, match="equivalence must be a finite margin above 0, got"):
+        compare(PAIR, equivalence=margin)
+
+
+def test_optimism_as_in_the_vector() -> None:
+    """Vector TV-D14: .00716 ± .00003; the interval of the leader is there the one that allows for the picking."""
+    covariance = 1e-4 * (np.full((4, 4), 0.5) + 0.5 * np.eye(4))
+    found = optimism(np.array([0.850, 0.846, 0.858, 0.841]), covariance)
+    assert found == pytest.approx(0.00716, abs=2e-4)
+    assert optimism(np.array([0.9]), np.eye(1)) == 0
+
+
+def test_optimism_is_what_choosing_among_equal_runs_is_worth() -> None:
+    """Of 20 equal runs with independent errors the highest is 1.867 errors too high; corrected it is right."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 20))
+    bias = values.max(axis=1) - [optimism(own, np.eye(20), seed) for seed, own in enumerate(values)]
+    assert values.max(axis=1).mean() == pytest.approx(1.867, abs=0.12)
+    assert abs(bias.mean()) < 0.2
+
+
+def test_the_ledger_of_a_comparison() -> None:
+    y, models = random_models((2.0, 1.9, 1.9, 1.8), n=300)
+    runs = {name: evaluate(y, y_prob=p) for name, p in zip("abcd", models, strict=True)}
+    comparison = compare(runs, rank_by="multiclass/accuracy")
+    looks, leader = comparison.looks, comparison.ranking.leader
+    assert (looks.runs, looks.reviews, looks.value) == (4, 0, leader.value)
+    assert 0 < looks.optimism < 0.1
+    assert looks.corrected == looks.value - looks.optimism
+    assert (looks.low, looks.high) == leader.interval
+    assert looks.low < looks.corrected < looks.high
+    loss = compare(runs, rank_by="probability/log_loss").looks
+    assert loss.corrected > loss.value  # the least loss is too low
+    gated = compare(runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {looks.value}")
+    assert gated.looks.runs == 4
+    with pytest.raises(ValueError, match="a chosen run is corrected where runs are ranked by one metric"):
+        compare(runs, rank_by=["multiclass/accuracy", "probability/log_loss"]).looks  # noqa: B018 - it raises
+
+
+# -- where it is used --------------------------------------------------------------------------------------
+
+
+def two_models():
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [600, 300])
+    careful, eager = (1 / (1 + np.exp(-(rng.normal(2.0 * y - shift)))) for shift in (1.6, 0.6))
+    return {"careful": evaluate(y, y_prob=careful), "eager": evaluate(y, y_prob=eager)}
+
+
+def test_runs_are_ranked_where_they_are_used() -> None:
+    runs = two_models()
+    here, rare = compare(runs, rank_by="multiclass/accuracy"), compare(runs, rank_by="multiclass/accuracy", at=0.02)
+    for run in rare.runs:
+        assert run.value == pytest.approx(runs[run.name].at(0.02).metrics["multiclass/accuracy"])
+        assert run.standard_error > 0
+        assert not run.unpaired
+    common = compare(runs, rank_by="multiclass/accuracy", at={1: 0.9})
+    assert [c.best.name for c in (rare, common)] == ["careful", "eager"]
+    assert abs(here["eager"].difference) < abs(rare["eager"].difference)
+    assert "a share of 2 % positives" in " ".join(rare.notes)
+    assert "1 90 %" in " ".join(common.notes)
+
+
+def test_gates_and_costs_are_those_there() -> None:
+    runs = two_models()
+    gated = compare(runs, rank_by="binary/recall", require="binary/precision >= 0.3", at=0.02)
+    assert [run.name for run in gated.failed] == [
+        name for name in runs if runs[name].at(0.02).metrics["binary/precision"] < 0.3
+    ]
+    costs = Costs({(1, 0): 5, (0, 1): 1})
+    priced = compare(runs, rank_by="cost/mean", costs=costs, at=0.02)
+    for run in priced.runs:
+        assert run.value == pytest.approx(runs[run.name].price(costs).at(0.02).metrics["cost/mean"])
+
+
+def test_a_paired_difference_there_has_the_error_of_the_rows() -> None:
+    runs = two_models()
+    careful, eager = (runs[name].at(0.02).reweighted for name in ("careful", "eager"))
+    weights, psi = careful.rows.weights, careful.influence("binary/f1") - eager.influence("binary/f1")
+    expected = np.sqrt(((weights * psi) ** 2).sum()) / weights.sum()
+    ranked = compare(runs, rank_by="binary/f1", at=0.02)
+    assert ranked["eager"].standard_error == pytest.approx(expected, rel=1e-6)
+
+
+def test_groups_have_shares_too() -> None:
+    y, _, p = random_problem(4, n=300, k=4)
+    grouping = Grouping({"low": [0, 1], "high": [2, 3]})
+    runs = {"one": evaluate(y, y_prob=p), "other": evaluate(y, y_prob=np.roll(p, 1, axis=0))}
+    found = compare(runs, rank_by="binary/precision", grouping=grouping, positive="high", at={"high": 0.1})
+    expected = runs["one"].regroup(grouping, positive="high").at({"high": 0.1}).metrics["binary/precision"]
+    assert found["one"].value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"at": 2}, "at must be a share between 0 and 1"),
+        ({"at": True}, "at must be a share between 0 and 1"),
+        ({"at": 0.1, "segments": "region"}, "leave out at"),
+        ({"equivalence": 0.1, "block": "params.fold"}, "with block give rope"),
+    ],
+    ids=str,
+)
+def test_bad_options(options, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        CompareOptions(**options)
