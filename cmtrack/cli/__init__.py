@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from cmtrack.cli.at import at_command, plan_command
 from cmtrack.cli.compare import compare_command
 from cmtrack.cli.demo import demo_command
 from cmtrack.cli.evaluate import evaluate_command
@@ -47,6 +48,8 @@ def main(**_: Any) -> None:
 
 
 for _command in (
+    at_command,
+    plan_command,
     compare_command,
     demo_command,
     evaluate_command,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import Ranked, Ranking, gather
@@ -111,6 +112,26 @@ class Resolution:
             f"Resolution({self.rows:g} rows show a difference of {self.smallest_difference:.3g} in "
             f"{100 * POWER:g} % of all cases)"
         )
+
+
+def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> tuple[float, float]:
+    """Rows that show a true difference from another model, where its errors correlate by .9 with these, and by 0.
+
+    Raises
+    ------
+    ValueError
+        If the difference is not above 0, or the metric has no standard error.
+    """
+    error = evaluation.standard_errors.get(metric, math.nan)
+    if not error > 0:
+        raise ValueError(f"a plan needs the standard error of {metric!r}, and there is none")
+    quantile = normal_quantile(evaluation.confidence_level)
+    apart = {share: error * math.sqrt(2 * (1 - share)) for share in (0.9, 0.0)}
+    low, high = (
+        Resolution(float(evaluation.n_samples), {"": one}, {"": math.nan}, quantile).rows_for(difference)
+        for one in apart.values()
+    )
+    return low, high
 
 
 def resolution_of(ranking: Ranking | None) -> Resolution:

@@ -1,0 +1,172 @@
+"""``cmtrack at`` and ``plan``: an evaluation at other shares of its classes, and the rows that a difference needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.compare import json_option, one_run
+from cmtrack.cli.flags import asking, of_compare
+from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, working
+from cmtrack.cli.show import held
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.transport import Transported
+    from cmtrack.grouping import Label
+
+_prefix = click.option("--prefix", default="", help="Prefix that the evaluation was logged under.")
+_tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+
+
+@click.command("at", cls=asking(of_compare, "experiment_names", "filter_string"))
+@one_run
+@click.option(
+    "--prevalence",
+    multiple=True,
+    metavar="SHARE",
+    help="Share of the positive class or group, or NAME=SHARE of a class or group; repeatable.",
+)
+@click.option(
+    "--target",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Parquet or CSV file with scores of unlabelled rows by the same model: they tell the shares.",
+)
+@click.option("--y-prob", metavar="COLUMN", help="Column of the scores in the file, or a pattern such as 'p_*'.")
+@click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
+@_prefix
+@_tracking_uri
+@json_option
+@plain_errors
+def at_command(
+    run: str,
+    prevalence: Sequence[str],
+    target: Path | None,
+    y_prob: str | None,
+    rows: float | None,
+    prefix: str,
+    tracking_uri: str | None,
+    as_json: bool,
+) -> None:
+    """Print the metrics of RUN where its classes have other shares.
+
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold where
+    within each class the answers are as among the rows of RUN; scores of the target test that.
+    """
+    if bool(prevalence) == (target is not None):
+        raise click.UsageError("give the shares by --prevalence, or a file of scores by --target")
+    if target is not None and y_prob is None:
+        raise click.UsageError("--target needs --y-prob, the column of the scores")
+    with working() as step:
+        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=lambda _: target is not None)
+        from cmtrack.cli.reading import read_scores
+        from cmtrack.comparison.comparability import of_classes
+
+        try:
+            judged = of_classes(evaluation)
+            if target is not None and y_prob is not None:
+                found = judged.at(read_scores(target, y_prob, judged.labels))
+            else:
+                names = [*judged.labels, *(name for step in judged.reduced for name in step.labels)]
+                found = judged.at(_shares(prevalence, names), rows=rows)
+        except (TypeError, ValueError) as error:
+            raise BadInput(first_line(error)) from None
+        frame = found.to_frame()
+    if as_json:
+        records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        shares = {str(label): share for label, share in found.shares.items()}
+        fit = None if math.isnan(found.fit_pvalue) else found.fit_pvalue
+        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": list(found.warnings)})
+        return
+    _print(found)
+
+
+def _shares(texts: Sequence[str], names: Sequence[Label]) -> Any:
+    """The share of ``0.02``, or shares by name of ``spam=0.02``."""
+    by_text = {str(name): name for name in names}
+    named: dict[Any, float] = {}
+    for text in texts:
+        name, sign, share = text.rpartition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            raise BadInput(f"--prevalence must be a share or NAME=SHARE, got {text!r}") from None
+        if not sign:
+            if len(texts) > 1:
+                raise BadInput(f"--prevalence without a name stands alone, got {len(texts)} of them")
+            return number
+        if name not in by_text:
+            raise BadInput(f"--prevalence: there is no class or group {name!r}; there are {list(by_text)[:12]}")
+        named[by_text[name]] = number
+    return named
+
+
+def _print(found: Transported) -> None:
+    from cmtrack.cli.summary import new_table, print_warnings
+    from cmtrack.report import formatting as fmt
+
+    console, frame = terminal(), found.to_frame()
+    headline = set(found.evaluation.headline)
+    table = new_table("Here and there", "metric", "here", "there", "low", "high", "why", right=4)
+    for row in frame.to_dict("records"):
+        if row["metric"] in headline:
+            title = fmt.metric_title(row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog)
+            numbers = (fmt.number(row[name]) for name in ("here", "there", "low", "high"))
+            table.add_row(plain(title), *numbers, plain(row["why"]))
+    console.print(table)
+    print_warnings(console, found.warnings)
+
+
+@click.command("plan")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
+@click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
+@click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
+@_prefix
+@_tracking_uri
+@json_option
+@plain_errors
+def plan_command(
+    runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
+) -> None:
+    """Print how many test rows show a difference between two models in 80 % of all cases.
+
+    Of two runs on the same rows the error of their difference tells it. Of one run it is a range, since nobody knows
+    how alike another model errs.
+    """
+    if len(runs) > 2:
+        raise click.UsageError(f"name one RUN or two, got {len(runs)}")
+    with working() as step:
+        sides = [held(step, run, prefix, tracking_uri, needs_rows=lambda _: len(runs) > 1)[1] for run in runs]
+        from cmtrack.comparison import CompareOptions, compare_evaluations
+        from cmtrack.comparison.planning import rows_of_one
+
+        try:
+            if len(sides) == 2:
+                names = ("first", "second")
+                options = CompareOptions(rank_by=metric)
+                resolution = compare_evaluations(dict(zip(names, sides, strict=True)), options).resolution
+                low = high = resolution.rows_for(difference)
+                smallest = resolution.smallest_difference
+            else:
+                smallest, (low, high) = math.nan, rows_of_one(sides[0], metric, difference)
+        except (KeyError, ValueError) as error:
+            raise BadInput(first_line(error)) from None
+    n = sides[0].n_samples
+    low, high = math.ceil(low), math.ceil(high)
+    if as_json:
+        known = None if math.isnan(smallest) else smallest
+        echo_json({"rows": n, "rows_needed": [low, high], "smallest_difference": known, "metric": metric})
+        return
+    if len(sides) == 2:
+        more = f"{low - n:,.0f} more than there are" if low > n else "and there are as many"
+        echo(
+            f"{low:,} rows show a difference of {difference:g} in {metric}, {more}; these {n:,.0f} show {smallest:.3g}."
+        )
+    else:
+        echo(
+            f"{low:,} to {high:,} rows show a difference of {difference:g} in {metric}: the fewer, the more another "
+            f"model errs where this one does. There are {n:,.0f}."
+        )

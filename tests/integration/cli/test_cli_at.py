@@ -1,0 +1,98 @@
+"""``cmtrack at`` and ``cmtrack plan`` on folders: the numbers of the library, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cmtrack import Evaluation, compare, evaluate
+from cmtrack.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("at")
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(1200) < 0.3, "spam", "ham")
+    for name, gap in (("run", 2.0), ("other", 1.6)):
+        score = 1 / (1 + np.exp(-rng.normal(gap * (y == "spam") - 1)))
+        evaluate(y, y_prob=score, positive="spam").save(where / name)
+    rare = rng.random(2000) < 0.05
+    scores = 1 / (1 + np.exp(-rng.normal(2.0 * rare - 1)))
+    pd.DataFrame({"score": scores, "p_ham": 1 - scores, "p_spam": scores, "q_a": scores}).to_parquet(
+        where / "t.parquet"
+    )
+    return where
+
+
+def invoke(folder: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(
+        main, [str(folder / one) if one in ("run", "other", "t.parquet") else one for one in arguments]
+    )
+
+
+@pytest.mark.parametrize("given", [["0.02"], ["spam=0.02"], ["spam=0.02", "ham=0.98"]], ids=str)
+def test_stated_shares(folder: Path, given: list[str]) -> None:
+    options = [word for share in given for word in ("--prevalence", share)]
+    found = json.loads(invoke(folder, "at", "run", *options, "--json").stdout)
+    there = Evaluation.load(folder / "run").at(0.02)
+    by_name = {row["metric"]: row for row in found["metrics"]}
+    assert by_name["binary/precision"]["there"] == pytest.approx(there.metrics["binary/precision"])
+    assert by_name["binary/precision"]["low"] == pytest.approx(there.intervals["binary/precision"][0])
+    assert (found["shares"]["spam"], found["fit_pvalue"]) == (pytest.approx(0.02), None)
+    printed = invoke(folder, "at", "run", *options)
+    assert printed.exit_code == 0
+    assert "precision" in printed.stdout
+    assert "Warning: assumes that within each class" in printed.stdout
+
+
+@pytest.mark.parametrize("column", ["score", "p_*"])
+def test_scores_of_a_target(folder: Path, column: str) -> None:
+    found = json.loads(invoke(folder, "at", "run", "--target", "t.parquet", "--y-prob", column, "--json").stdout)
+    there = Evaluation.load(folder / "run").at(pd.read_parquet(folder / "t.parquet")["score"].to_numpy())
+    assert found["shares"]["spam"] == pytest.approx(there.shares["spam"])
+    assert found["fit_pvalue"] == pytest.approx(there.fit_pvalue)
+    by_name = {row["metric"]: row for row in found["metrics"]}
+    assert by_name["binary/f1"]["missed"] == pytest.approx(there.sensitivity["binary/f1"])
+
+
+def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
+    both = {name: Evaluation.load(folder / name) for name in ("run", "other")}
+    resolution = compare(both, rank_by="multiclass/accuracy").resolution
+    found = json.loads(invoke(folder, "plan", "run", "other", "--difference", "0.01", "--json").stdout)
+    assert found["rows_needed"] == [np.ceil(resolution.rows_for(0.01))] * 2
+    assert found["smallest_difference"] == pytest.approx(resolution.smallest_difference)
+    assert "more than there are" in invoke(folder, "plan", "run", "other", "--difference", "0.01").stdout
+    error = both["run"].standard_errors["multiclass/accuracy"]
+    low, high = json.loads(invoke(folder, "plan", "run", "--difference", "0.01", "--json").stdout)["rows_needed"]
+    assert high == np.ceil(1200 * 2 * (2.8015852181 * error / 0.01) ** 2)
+    assert low == np.ceil(1200 * 0.2 * (2.8015852181 * error / 0.01) ** 2)
+    assert "errs where this one does" in invoke(folder, "plan", "run", "--difference", "0.01").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["at", "run"], "give the shares by --prevalence, or a file of scores by --target"),
+        (["at", "run", "--target", "t.parquet"], "--target needs --y-prob"),
+        (["at", "run", "--prevalence", "much"], "--prevalence must be a share or NAME=SHARE, got 'much'"),
+        (["at", "run", "--prevalence", "eggs=0.1"], "there is no class or group 'eggs'"),
+        (["at", "run", "--prevalence", "1.5"], "shares must lie between 0 and 1"),
+        (["at", "run", "--target", "t.parquet", "--y-prob", "q_*"], "must have a column of each class"),
+        (["at", "run", "--target", "t.parquet", "--y-prob", "p"], "no column 'p'"),
+        (["plan", "run", "--difference", "0"], "difference must be a finite number above 0"),
+        (["plan", "run", "--difference", "0.1", "--metric", "binary/ks"], "needs the standard error of 'binary/ks'"),
+        (["plan", "run", "other", "run", "--difference", "0.1"], "name one RUN or two, got 3"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_bad_input(folder: Path, arguments: list[str], text: str) -> None:
+    result = invoke(folder, *arguments)
+    assert result.exit_code == 2
+    assert text in " ".join(result.output.split())
