@@ -195,15 +195,17 @@ class Draft:
         """Write what an interrupt left in memory only; return whether the evaluation is in the folder then."""
         if not any(name.startswith(ARTIFACTS) for name in self.content):
             return False
-        if self.folder is None:
-            self._move()
-        elif self.folder.with_name(self._name).is_dir():
-            self.folder = self.folder.with_name(self._name)
-        for name, content in self.content.items():
-            if self.folder is not None and not (self.folder / name).exists():
-                self.write(name, content)
-        self.release()
-        return self.folder is not None
+        try:
+            if self.folder is None:
+                self._move()
+            elif self.folder.with_name(self._name).is_dir():
+                self.folder = self.folder.with_name(self._name)
+            for name, content in self.content.items():
+                if self.folder is not None and not (self.folder / name).exists():
+                    self.write(name, content)
+            return self.folder is not None
+        finally:
+            self.release()
 
     def discard(self) -> None:
         """Remove what was written."""

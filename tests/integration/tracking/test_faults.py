@@ -603,6 +603,22 @@ def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monke
     assert load_evaluation(run_id) == judged
 
 
+def test_a_second_interrupt_leaves_what_is_written_to_a_push(store, judged):
+    run_id, write = new_run(), spool.write_private
+
+    def interrupted(path: Path, content: bytes) -> None:
+        if path.parent.name == spool.ARTIFACTS and path.name != "cmtrack_evaluation.json":
+            raise KeyboardInterrupt
+        write(path, content)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(spool, "write_private", interrupted)
+        log_evaluation(judged, run_id=run_id)
+    (sent,) = push()
+    assert (sent.status, sent.run_id) == ("sent", run_id)
+    assert load_evaluation(run_id) == judged
+
+
 def test_an_interrupt_while_it_is_sent_keeps_it_too(store, judged, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
