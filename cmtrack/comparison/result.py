@@ -358,7 +358,7 @@ class Comparison:
         Returns
         -------
         DataFrame
-            row, weight and group where there are some, actual; of each run predicted, probability and
+            row, id, weight and group where there are some, actual; of each run predicted, probability and
             probability_actual, with its name behind; and the segments.
 
         Raises
@@ -367,6 +367,11 @@ class Comparison:
             If a run does not exist.
         ValueError
             If they have other rows, or did not keep them; the text names runs that can be compared.
+
+        Warns
+        -----
+        UserWarning
+            If they have other rows, and share some by their ids: these are compared, the others are counted.
 
         Examples
         --------

@@ -6,6 +6,7 @@ Runs are compared row by row where they were judged on the same rows, in one ord
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import in_order_of, of_classes, unpaired_among, why_unpaired
+from cmtrack.comparison.comparability import Reason, in_order_of, of_classes, unpaired_among, why_unpaired
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of
 from cmtrack.grouping import ComposedStep
@@ -79,6 +81,10 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
         raise ValueError(f"two runs must be named, got {quoted(first)} twice")
     other = in_order_of(one, other)
     reason = why_unpaired(one, other)
+    if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS):
+        shared = _by_id({first: one, second: other})
+        if shared is not None:
+            return shared
     if reason is not None:
         paired = [
             quoted(run.name)
@@ -90,6 +96,37 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
         raise ValueError(f"{quoted(first)} cannot be compared with {quoted(second)} row by row: {why}; {there}")
     rows_of(one), rows_of(other)
     return {first: one, second: other}
+
+
+def _by_id(pair: dict[str, Evaluation]) -> dict[str, Evaluation] | None:
+    """Two evaluations of the rows that both have, by their ids; None where these are not at hand, or none is shared.
+
+    Rows of one run only are left out, and rows whose labels differ; a warning counts them.
+    """
+    sides = [e.rows for e in pair.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None]
+    one, two = pair.values()
+    if len(sides) < 2 or one.labels != two.labels:
+        return None
+    ids = [side.ids for side in sides if side.ids is not None]
+    if ids[0].hashed != ids[1].hashed:
+        return None
+    keys = [side.values if side.hashed else side.values.astype(str) for side in ids]
+    _, *places = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    order = np.argsort(places[0])
+    first, second = (place[order] for place in places)
+    same = sides[0].actual[first] == sides[1].actual[second]
+    if not same.any():
+        return None
+    names = [quoted(name) for name in pair]
+    alone = [len(side) - len(first) for side in sides]
+    told = (
+        f"{alone[0]:,} rows of {names[0]} only, {alone[1]:,} of {names[1]} only, and {int((~same).sum()):,} relabelled"
+    )
+    many = f"{names[0]} and {names[1]} are compared in {int(same.sum()):,} rows of the same ids, whose places count"
+    warnings.warn(f"{many}; left out are {told}", UserWarning, stacklevel=5)
+    taken = [side.take(place[same]) for side, place in zip(sides, (first, second), strict=True)]
+    shared = [evaluate_rows(rows, e) for rows, e in zip(taken, pair.values(), strict=True)]
+    return dict(zip(pair, shared, strict=True)) if why_unpaired(*shared) is None else None
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:

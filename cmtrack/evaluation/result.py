@@ -861,15 +861,16 @@ class Evaluation(BaseEvaluation):
         table : frame or mapping of columns, optional
             Attributes of the rows, which are joined to them.
         row_ids : str or array-like of shape (n,), optional
-            As in :func:`cmtrack.segment_runs`: the table's column of ids, or the ids in the order of the evaluated
-            rows, by which rows of a DataFrame are found by its index.
+            The table's column of ids, in any order where the evaluation has its rows' ids (in memory, or of a run that
+            was logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows; or these ids in the order of the
+            rows, by which rows of a DataFrame are found by its index, as in :func:`cmtrack.segment_runs`.
         limit : int or None, default 25
             Rows of the frame; None for all.
 
         Returns
         -------
         DataFrame
-            row (from 0), weight and group where there are some, actual, predicted, probability (of the predicted
+            row (from 0), id, weight and group where there are some, actual, predicted, probability (of the predicted
             class), probability_actual (of the label), the segments, and the columns of the table. ``attrs["total"]`` is
             the number of rows of the choice.
 
@@ -881,7 +882,7 @@ class Evaluation(BaseEvaluation):
         Warns
         -----
         UserWarning
-            If the rows of the table are matched by their place alone.
+            If rows are not in the table, or are matched by their place alone.
 
         Examples
         --------

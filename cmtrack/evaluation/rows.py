@@ -10,7 +10,7 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.names import near
-from cmtrack.rows.join import by_index, check_ids
+from cmtrack.rows.join import by_ids, by_index, check_ids
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
@@ -134,11 +134,14 @@ def certainty(rows: Predictions, places: IntArray, label: bool = False) -> Float
 def frame_of(
     rows: Predictions, places: IntArray, sides: Mapping[str, Predictions], joined: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """A frame of some rows: number, weight, group, label; what each side says; segments; columns of a table."""
+    """A frame of some rows: number, id, weight, group, label; what each side says; segments; columns of a table."""
     import pandas as pd
 
     labels = np.fromiter(rows.labels, dtype=object, count=len(rows.labels))
     columns: dict[str, Any] = {"row": places}
+    if rows.ids is not None:
+        ids = rows.ids.values[places]
+        columns["id"] = [f"{one:016x}" for one in ids.tolist()] if rows.ids.hashed else ids
     if rows.weights is not None:
         columns["weight"] = rows.weights[places]
     if rows.clusters is not None:
@@ -176,6 +179,15 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str
         return {name: column.iloc[places] for name, column in columns.items()}
     if row_ids is not None and row_ids not in columns:
         raise ValueError(f"row_ids must be a column of the table{near(row_ids, columns)}, got {row_ids!r:.80}")
+    ids = getattr(evaluation.rows, "ids", None)
+    if row_ids is not None and ids is not None:
+        places = by_ids(columns[row_ids], ids, row_ids)
+        lacking = int((places < 0).sum())
+        if lacking:
+            told = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
+            warnings.warn(told, UserWarning, stacklevel=4)
+        found = np.where(places < 0, len(next(iter(columns.values()))), places)
+        return {name: column.reindex(found).reset_index(drop=True) for name, column in columns.items()}
     if n_table != n_rows:
         raise ValueError(
             f"the table must have a row for each of the {n_rows:,} rows, got {n_table:,}: "

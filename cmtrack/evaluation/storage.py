@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -30,7 +31,8 @@ from cmtrack.statistics.inputs import (
     IntArray,
     not_whole,
 )
-from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.labels import encode_row_ids
+from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
 from cmtrack.statistics.segment_values import SegmentRows
 from cmtrack.statistics.segmented import count_segments
@@ -221,6 +223,7 @@ def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> No
 
 _PROBABILITY = "prob/"
 _TEXTS, _NUMBERS = ("y_true", "y_pred"), ("sample_weight", "group")
+_IDS, _HASHES = "row_id", "row_hash"
 _SEGMENT = "segment/"
 
 
@@ -229,7 +232,8 @@ def predictions_size(rows: Predictions | SpanRows) -> int:
     if isinstance(rows, SpanRows):
         return len(rows.matches) * 16
     columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
-    return len(rows) * (8 + 4 * columns + sum(_code_type(one).itemsize for one in rows.segments))
+    ids = rows.ids.values.nbytes if rows.ids is not None and rows.ids.stored else 0
+    return len(rows) * (8 + 4 * columns + sum(_code_type(one).itemsize for one in rows.segments)) + ids
 
 
 def _code_type(segments: SegmentRows) -> np.dtype[Any]:
@@ -238,7 +242,7 @@ def _code_type(segments: SegmentRows) -> np.dtype[Any]:
 
 
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
-    """Write columns y_true, y_pred, sample_weight, group, ``prob/<label>`` and ``segment/<column>``.
+    """Write columns y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>``, and stored row ids.
 
     Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32. Of segments
     the places in :attr:`SegmentCounts.values` of the evaluation's statistics are written, which hold their values.
@@ -255,6 +259,9 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
         table["sample_weight"] = rows.weights
     if rows.clusters is not None:
         table["group"] = rows.clusters
+    if rows.ids is not None and rows.ids.stored:
+        hashed = rows.ids.hashed
+        table[_HASHES if hashed else _IDS] = rows.ids.values if hashed else list(map(str, rows.ids.values.tolist()))
     if rows.probabilities is not None:
         for k, label in enumerate(rows.labels):
             table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
@@ -264,7 +271,17 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
 
 def file_without_probabilities(content: bytes) -> bytes:
-    """The file of rows without its probabilities; the same bytes where it has none."""
+    """The file of rows without its probabilities and row ids; the same bytes where it has none."""
+    return _file_without(content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES))
+
+
+def file_without_ids(content: bytes, hashes: bool) -> bytes:
+    """The file of rows without its row ids, and without hashes of them too; the same bytes where it has none."""
+    return _file_without(content, lambda name: name == _IDS or (hashes and name == _HASHES))
+
+
+def _file_without(content: bytes, dropped: Callable[[str], bool]) -> bytes:
+    """The file without some of its columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -272,11 +289,12 @@ def file_without_probabilities(content: bytes) -> bytes:
         names = pq.read_schema(pa.BufferReader(content)).names
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if not any(name.startswith(_PROBABILITY) for name in names):
+    if not any(map(dropped, names)):
         return content
     file = BytesIO()
-    numbers = (*_NUMBERS, *(name for name in names if name.startswith(_SEGMENT)))
-    pq.write_table(archive.checked_table(content, None, _TEXTS, numbers), file, compression="zstd")
+    more = (name for name in names if name.startswith((_SEGMENT, _PROBABILITY)))
+    texts, numbers = ([n for n in kind if not dropped(n)] for kind in ((*_TEXTS, _IDS), (*_NUMBERS, _HASHES, *more)))
+    pq.write_table(archive.checked_table(content, None, texts, numbers), file, compression="zstd")
     return file.getvalue()
 
 
@@ -288,7 +306,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
     segments = [] if evaluation.statistics.segments is None else list(evaluation.statistics.segments.columns)
     numbers = (*_NUMBERS, *(f"{_SEGMENT}{name}" for name in segments))
-    table = archive.checked_table(content, expected, _TEXTS, (*numbers, *columns))
+    table = archive.checked_table(content, expected, (*_TEXTS, _IDS), (*numbers, *columns, _HASHES))
     try:
         codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
@@ -311,13 +329,28 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
     )
     if not spans:
-        return replace(
-            rows, segments=_segments({name: optional[f"{_SEGMENT}{name}"] for name in segments}, rows, evaluation)
-        )
+        named = {name: optional[f"{_SEGMENT}{name}"] for name in segments}
+        return replace(rows, segments=_segments(named, rows, evaluation), ids=_ids(table, evaluation))
     size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
     if clusters is None or int(clusters.max(initial=0)) >= size:
         raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
     return SpanRows(rows, size)
+
+
+def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
+    """The ids of the rows, which must have the evaluation's digest; or hashes of them, each of one row."""
+    kept = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
+    if kept is None:
+        return None
+    values = table[kept].to_numpy()
+    if kept == _HASHES:
+        if values.dtype != np.uint64 or len(np.unique(values)) < len(values):
+            raise ValueError("the predictions must have hashes of row ids that are whole numbers, each of one row")
+        return RowIds(values, hashed=True, stored=True)
+    digest = evaluation.statistics.row_ids
+    if digest is None or (digest.ordered and LabelDigest.from_codes(*encode_row_ids(values, len(values))) != digest):
+        raise ValueError("the predictions must have the row ids of the evaluation: they are others")
+    return RowIds(values, stored=True)
 
 
 def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:

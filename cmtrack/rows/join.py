@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.labels import encode_row_ids
+from cmtrack.statistics.predictions import RowIds
+
+ID_KEY = "CMTRACK_ID_KEY"
 
 
 def by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
@@ -42,7 +48,25 @@ def by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, 
     return np.asarray(places, dtype=np.int64)
 
 
-def by_ids(column: Any, ids: Any, name: str) -> IntArray:
+def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
+    """Hashes of row ids, BLAKE2b of 8 bytes with the key of ``CMTRACK_ID_KEY``; short ids could be guessed without.
+
+    Raises
+    ------
+    ValueError
+        If there is no key, it is longer than 64 bytes, or two ids have one hash.
+    """
+    key = os.environ.get(ID_KEY, "").encode("utf-8")
+    if not 0 < len(key) <= 64:
+        raise ValueError(f"hashes of row ids need a key of 1 to 64 bytes in {ID_KEY}, got {len(key)} bytes")
+    texts = map(str, np.asarray(ids).tolist())
+    hashes = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for text in texts]
+    if len(set(hashes)) < len(hashes):
+        raise ValueError(f"two row ids have the same hash: another {ID_KEY} tells them apart")
+    return np.array([int.from_bytes(one, "big") for one in hashes], dtype=np.uint64)
+
+
+def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     """The row of a table, by its column of ids in any order, of each of these ids; -1 where it has none.
 
     Raises
@@ -52,13 +76,16 @@ def by_ids(column: Any, ids: Any, name: str) -> IntArray:
     """
     import pandas as pd
 
-    given = pd.Index(np.asarray(column).astype(str))
+    texts = np.asarray(column).astype(str)
+    given = pd.Index(texts)
     if not given.is_unique:
         twice = given[given.duplicated()]
         raise ValueError(f"{name!r:.80} must not repeat an id, got {len(twice):,} repeats, such as {twice[0]!s:.80}")
-    places = given.get_indexer(pd.Index(np.asarray(ids).astype(str)))
-    if len(ids) and (places < 0).all():
-        raise ValueError(f"{name!r:.80} must have ids of the rows, such as {ids[0]!s:.80}, got {given[:3].tolist()}")
+    given = pd.Index(hashed_ids(texts)) if ids.hashed else given
+    places = given.get_indexer(pd.Index(ids.values if ids.hashed else ids.values.astype(str)))
+    if (places < 0).all():
+        key = f" (with this {ID_KEY})" if ids.hashed else ""
+        raise ValueError(f"{name!r:.80} must have ids of the rows{key}, got {texts[:3].tolist()}")
     return np.asarray(places, dtype=np.int64)
 
 

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.probabilities import Probabilities, in_memory
 from cmtrack.statistics.segment_values import SegmentRows
+
+
+@dataclass(frozen=True, eq=False)
+class RowIds:
+    """Ids of rows, as they were given or as hashes of them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        As they were given; texts once they were read from a file; uint64 of hashes.
+    hashed : bool
+    stored : bool
+        Whether files of the rows hold them: only where a setting asks for it.
+    """
+
+    values: npt.NDArray[Any]
+    hashed: bool = False
+    stored: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +49,8 @@ class Predictions:
     segments : tuple of SegmentRows
         Columns that divide the rows, with the values of the statistics; none where a file of an earlier version did
         not hold them.
+    ids : RowIds, optional
+        What tells the rows apart wherever they stand.
     """
 
     labels: tuple[Label, ...]
@@ -38,6 +60,7 @@ class Predictions:
     weights: FloatArray | IntArray | None = None
     clusters: IntArray | None = None
     segments: tuple[SegmentRows, ...] = ()
+    ids: RowIds | None = None
 
     @classmethod
     def from_arrays(
@@ -71,6 +94,7 @@ class Predictions:
             weights,
             clusters,
             tuple(column.take(rows) for column in self.segments),
+            None if self.ids is None else replace(self.ids, values=self.ids.values[rows]),
         )
 
     @cached_property

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,10 @@ import numpy as np
 
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation.storage import file_without_probabilities
-from cmtrack.statistics.predictions import Predictions
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.storage import file_without_ids, file_without_probabilities
+from cmtrack.rows.join import hashed_ids
+from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.spool import ARTIFACTS
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from cmtrack.tracking.package import Package
 
 VARIABLE = "CMTRACK_PREDICTIONS"
+ROW_IDS = "CMTRACK_ROW_IDS"
+KEPT_IDS = ("off", "hashed", "on")
+"""From the strictest to the widest."""
 PROJECT = "pyproject.toml"
 SETTINGS = ("off", "labels", "auto", "on")
 """From the strictest to the widest."""
@@ -95,6 +100,7 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
         return None, f"0 rows are logged ({kept.reason})."
     if kept.content == "labels":
         evaluation = evaluation.without_probabilities()
+    evaluation = _with_kept_ids(evaluation, kept)
     rows, size = evaluation.rows, evaluation.rows_size
     assert rows is not None  # asked above
     if kept.limited and size > MAX_ROWS_BYTES:
@@ -102,10 +108,38 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
     if getattr(rows, "source", None) is not None:
         held.append("probabilities")
+    ids = getattr(rows, "ids", None)
+    if ids is not None:
+        held.append("hashes of the row ids" if ids.hashed else "row ids")
     columns = {"weights": rows.weights, "groups": rows.clusters, "segments": getattr(rows, "segments", None) or None}
     held += [what for what, there in columns.items() if there is not None]
     said = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
     return evaluation, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
+
+
+def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
+    """The evaluation with the ids of its rows that are written: hashes, or none, as the setting says."""
+    if not (isinstance(evaluation, Evaluation) and isinstance(evaluation.rows, Predictions) and evaluation.rows.ids):
+        return evaluation
+    ids, setting = evaluation.rows.ids, kept_ids()
+    wanted: RowIds | None = None
+    if kept.content == "all" and (setting == "on" or (setting == "hashed" and ids.hashed)):
+        wanted = replace(ids, stored=True)
+    elif kept.content == "all" and setting == "hashed":
+        try:
+            wanted = RowIds(hashed_ids(ids.values), hashed=True, stored=True)
+        except ValueError as error:
+            tell(f"{error}: no row ids are written", stacklevel=5)
+    return replace(evaluation, rows=replace(evaluation.rows, ids=wanted))
+
+
+def kept_ids() -> str:
+    """The setting ``CMTRACK_ROW_IDS``: "off" (default), "hashed" or "on"; one that cannot be read is "off"."""
+    given = os.environ.get(ROW_IDS, "").strip().lower()
+    if given and given not in KEPT_IDS and given not in _told:
+        _told.add(given)
+        tell(f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are written", stacklevel=5)
+    return given if given in KEPT_IDS else "off"
 
 
 def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:
@@ -117,7 +151,9 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
     if kept.content == "off":
         return {}, kept.reason
     out = {
-        name: values for name, values in arrays.items() if kept.content == "all" or name not in ("y_prob", "y_score")
+        name: values
+        for name, values in arrays.items()
+        if (kept.content == "all" or name not in ("y_prob", "y_score")) and (name != "row_ids" or kept_ids() == "on")
     }
     return out, kept.reason if len(out) < len(arrays) else ""
 
@@ -140,20 +176,26 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
 
     kept = kept_rows()
     rows = next((name for name in package.files if name.endswith(names.PREDICTIONS_FILE)), None)
-    if kept.content == "all" or rows is None:
+    if rows is None:
         return package, ()
     assert package.folder is not None
     file = package.folder / ARTIFACTS / rows
     content = file.read_bytes()
-    narrowed = None if kept.content == "off" else file_without_probabilities(content)
-    if narrowed == content:  # it has no probabilities
+    narrowed: bytes | None = None
+    what, reason = "rows", kept.reason
+    if kept.content == "labels":
+        narrowed, what = file_without_probabilities(content), "probabilities of the rows"
+    elif kept.content == "all":
+        setting = kept_ids()
+        narrowed = content if setting == "on" else file_without_ids(content, hashes=setting == "off")
+        what, reason = "row ids", f"{ROW_IDS}={setting}"
+    if narrowed == content:  # it has nothing of the kind
         return package, ()
     out = package.with_rows(narrowed)
     if narrowed is None:
         file.unlink()
     packages.rewrite(out, {} if narrowed is None else {rows: narrowed})
-    what = "rows" if narrowed is None else "probabilities of the rows"
-    return out, (f"the {what} in {rows} ({kept.reason})",)
+    return out, (f"the {what} in {rows} ({reason})",)
 
 
 # -- sources of settings --------------------------------------------------------------------------------------

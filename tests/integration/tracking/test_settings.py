@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+from contextlib import nullcontext
 from io import BytesIO
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -15,6 +18,7 @@ from click.testing import CliRunner
 
 from cmtrack import Evaluation, archive, compare, evaluate, load_evaluation, log_evaluation, paired_differences
 from cmtrack.cli import main
+from cmtrack.rows.join import ID_KEY, hashed_ids
 from cmtrack.tracking import EvaluationWarning, settings, spool
 from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack.tracking.push import push
@@ -418,3 +422,76 @@ def test_rows_that_unpack_to_more_than_their_footer_says_are_refused(monkeypatch
     monkeypatch.setattr(archive, "_MAX_RATIO", 0)
     with pytest.raises(ValueError, match="must have at most 100,000 bytes when unpacked, got more"):
         archive.checked_table(content.getvalue(), 1000, ["y_true"], [])
+
+
+# -- ids of rows ---------------------------------------------------------------------------------------------------
+
+SECRET = [f"patient-{k:04d}" for k in range(150)]
+
+
+def stored_ids(client, run_id, tmp_path):
+    """Columns of ids in a run's file of rows, and whether an id stands in any of the run's files."""
+    folder = client.download_artifacts(run_id, "", str(tmp_path))
+    table = pq.read_table(f"{folder}/{FILE}")
+    texts = [table.column(name).to_pylist() for name in table.column_names if pa.types.is_string(table[name].type)]
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    bare = any(b"patient-0" in path.read_bytes() for path in files) or any("patient-0007" in text for text in texts)
+    return [name for name in table.column_names if name.startswith("row_")], bare
+
+
+@pytest.mark.parametrize(
+    ("setting", "key", "predictions", "columns", "bare"),
+    [
+        (None, "k", "auto", [], False),
+        ("on", None, "auto", ["row_id"], True),
+        ("on", None, "labels", [], False),
+        ("hashed", "k", "auto", ["row_hash"], False),
+        ("hashed", None, "auto", [], False),
+        ("perhaps", "k", "auto", [], False),
+    ],
+)
+def test_ids_are_kept_as_the_setting_says(
+    store, undrawn, tmp_path, monkeypatch, setting, key, predictions, columns, bare
+):
+    for name, value in ((settings.ROW_IDS, setting), (ID_KEY, key)):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    fault = setting == "perhaps" or (setting == "hashed" and key is None)
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning) if fault else nullcontext():
+        log_evaluation(Y, y_prob=P, row_ids=SECRET, predictions=predictions, segments={"part": Y % 2})
+    assert stored_ids(mlflow.MlflowClient(), run.info.run_id, tmp_path) == (columns, bare)
+    loaded = load_evaluation(run.info.run_id, rows=True)
+    table = {"id": SECRET[::-1], "number": range(149, -1, -1)}
+    if columns:
+        frame = loaded.rows_where(table=table, row_ids="id")
+        assert frame["number"].tolist() == frame["row"].tolist()
+    else:
+        with pytest.raises(ValueError, match="the same ids in another order"):
+            loaded.rows_where(table=table, row_ids="id")
+
+
+def test_hashes_are_those_of_the_key(monkeypatch):
+    monkeypatch.setenv(ID_KEY, "k")
+    expected = hashlib.blake2b(b"patient-0000", digest_size=8, key=b"k").digest()
+    assert int(hashed_ids(SECRET)[0]) == int.from_bytes(expected, "big")
+    monkeypatch.setenv(ID_KEY, "x" * 65)
+    with pytest.raises(ValueError, match="a key of 1 to 64 bytes in CMTRACK_ID_KEY, got 65 bytes"):
+        hashed_ids(SECRET)
+
+
+def test_files_of_rows_lose_their_ids_where_they_may_not_be_sent(monkeypatch):
+    from cmtrack.evaluation import storage
+
+    evaluation = evaluate(Y, y_prob=P, row_ids=SECRET)
+    plain, file = BytesIO(), BytesIO()
+    evaluation.write_rows(plain)
+    monkeypatch.setenv(settings.ROW_IDS, "on")
+    kept, said = settings.with_kept_rows(evaluation)
+    kept.write_rows(file)
+    assert "row ids" in said
+    assert storage.file_without_ids(plain.getvalue(), hashes=True) == plain.getvalue()
+    names = pq.read_schema(BytesIO(storage.file_without_ids(file.getvalue(), hashes=False))).names
+    assert names == pq.read_schema(plain).names
+    assert "row_id" in pq.read_schema(file).names
+    other = evaluate(Y, y_prob=P, row_ids=SECRET[::-1])
+    with pytest.raises(ValueError, match="must have the row ids of the evaluation"):
+        other.with_rows(file.getvalue())
