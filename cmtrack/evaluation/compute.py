@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.spec import Spec
 
 SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metrics))
 """The parts of names before the first slash, of what an :class:`Evaluation` may hold."""
@@ -141,39 +145,23 @@ class Computed:
     warnings: tuple[str, ...]
 
 
-def compute(
-    views: EvaluationViews,
-    catalog: Catalog,
-    clusters: Clusters | None = None,
-    sections: Collection[str] | None = None,
-    numbers: Mapping[str, Kept] | None = None,
-) -> Computed:
-    """Compute every section that applies.
+def compute(views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]) -> Computed:
+    """Compute every section that applies and that the question asks for.
 
     Parameters
     ----------
     views : EvaluationViews
-    catalog : Catalog
-        The sections, and the user's own metrics.
-    clusters : Clusters, optional
+    spec : Spec
+        Where its ``sections`` are full names of metrics, only these are computed, without warnings and curves.
+    clusters : Clusters
         Their errors take the place of those computed here.
-    sections : collection of str, optional
-        The parts of names before the first slash that are wanted, by default all. Of full names of metrics only these
-        are computed, without warnings and curves: segments take one metric of many parts of the rows.
-    numbers : mapping of str to Kept, optional
+    numbers : mapping of str to Kept
         Those that were kept of metrics whose functions are not known.
     """
-    results = Results(views.level, clusters or Clusters())
-    single = single_metrics(sections)
-    if single:
-        for name in single:
-            metric, parts = catalog.find(name)
-            if metric in catalog.own:
-                put_own(results, [metric], numbers or {}, views.table.cells, views.seen(SixCells))
-            else:
-                views.put_one(results, metric, parts)
-        _put_lost(results, catalog, numbers)
-        return Computed(results, None, None, ())
+    catalog, sections = spec.catalog, spec.sections
+    if single := single_metrics(sections):
+        return Computed(compute_single(views, catalog, single, clusters, numbers), None, None, ())
+    results = Results(views.level, clusters)
     wanted = [section for section in catalog.sections.all if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
@@ -183,16 +171,31 @@ def compute(
     calibrated = views.seen(Estimated) if "prevalence" in names else None
     prevalence = calibrated.estimate if calibrated else None
     shares = views.seen(EstimatedShares) if "prevalence" in names and views.step is None else None
-    said = put_own(results, catalog.own, numbers or {}, views.table.cells, views.seen(SixCells))
-    told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
+    of_own = put_own(results, catalog.own, numbers, views.table.cells, views.seen(SixCells))
+    warnings = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *of_own)
     views.forget()
-    return Computed(results, roc, prevalence, told)
+    return Computed(results, roc, prevalence, warnings)
 
 
-def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept] | None) -> None:
+def compute_single(
+    views: EvaluationViews, catalog: Catalog, names: Iterable[str], clusters: Clusters, numbers: Mapping[str, Kept]
+) -> Results:
+    """Compute metrics by their full names: segments take one metric of many parts of the rows."""
+    results = Results(views.level, clusters)
+    for name in names:
+        metric, parts = catalog.find(name)
+        if metric in catalog.own:
+            put_own(results, [metric], numbers, views.table.cells, views.seen(SixCells))
+        else:
+            views.put_one(results, metric, parts)
+    _put_lost(results, catalog, numbers)
+    return results
+
+
+def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept]) -> None:
     """Metrics of cmtrack's own that mean nothing in this evaluation, with the reason."""
-    for name in (numbers or {}).keys() & results.metrics.keys():
-        put_kept(results, catalog.lookup(name), (numbers or {})[name])
+    for name in numbers.keys() & results.metrics.keys():
+        put_kept(results, catalog.lookup(name), numbers[name])
 
 
 def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:

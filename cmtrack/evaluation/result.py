@@ -236,7 +236,7 @@ class Evaluation(BaseEvaluation):
         facts = self.row_facts
         errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
         clusters = Clusters(errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {})
-        return compute(self._views, self.catalog, clusters, self.sections, self.kept_numbers)
+        return compute(self._views, self.spec, clusters, self.kept_numbers or {})
 
     @property
     def _results(self) -> Results:

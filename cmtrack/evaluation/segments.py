@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
-from cmtrack.evaluation.compute import compute
+from cmtrack.evaluation.compute import compute_single
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.own import UNKNOWN
-from cmtrack.metrics.results import Results
+from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.segments import (
@@ -410,7 +410,7 @@ class SegmentTable:
 
     def _alone(self, metric: str, part: EvaluationViews) -> Results:
         catalog = self.evaluation.catalog.with_own(_with_functions(self.evaluation))
-        results = compute(part, catalog, sections=(metric,)).results
+        results = compute_single(part, catalog, (metric,), Clusters(), {})
         return replace(results, errors={}, intervals={}, sizes={}) if self.without_clusters else results
 
     def _needs_rows(self, metric: str) -> bool:

@@ -450,12 +450,15 @@ def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
     return {name: figure for name, figure in figures if figure is not None}
 
 
+OF_SCORES = {
+    "roc", "precision_recall", "reliability", "reliability_classes", "spcc_matrix", "score_histogram",
+    "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
+}  # fmt: skip
+
+
 def test_evaluation_figures_of_everything() -> None:
     figures = drawn(an_evaluation())
-    assert list(figures) == [
-        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "reliability", "reliability_classes",
-        "spcc_matrix", "score_histogram", "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
-    ]  # fmt: skip
+    assert {"confusion_matrix", "reduced_nps"} | OF_SCORES <= figures.keys()
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
         "rest (n=9)", "promoter, wrong class within it (n=2)", "promoter, right class within it (n=8)",
@@ -478,7 +481,9 @@ def test_evaluation_figures_without_probabilities() -> None:
         prevalence=None,
         metrics={},
     )
-    assert list(drawn(nothing)) == ["confusion_matrix"]
+    figures = drawn(nothing)
+    assert "confusion_matrix" in figures
+    assert not OF_SCORES & figures.keys()
 
 
 # --- house rules ------------------------------------------------------------------------------------------
