@@ -21,6 +21,7 @@ _OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, wh
 sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
+os.environ["PYTHONSTARTUP"] = str(_ROOT / "docs" / "_pages" / "drawings.py")
 
 import example_gallery  # noqa: E402 - docs/_ext is on the path now
 
@@ -72,7 +73,7 @@ smartquotes = False  # commands and options are copied from text: --run-id, 'par
 nb_ipywidgets_js: dict[str, Any] = {}  # it would be loaded from outside
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst-nb.lexer"] if tags.has("no-execute") else []  # noqa: F821
+suppress_warnings = ["myst-nb.lexer", "myst-nb.glue", "mystnb.glue"] if tags.has("no-execute") else []  # noqa: F821
 
 sphinx_gallery_conf = example_gallery.configuration(run=not tags.has("no-execute"))  # noqa: F821
 
@@ -98,8 +99,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "cmtrack"
-html_static_path = ["_static"]
-html_css_files = ["cmtrack.css"]
+html_static_path = ["_static", "_build/static"]  # docs/_ext writes the second
+html_css_files = ["cmtrack.css", "colours.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # it is fetched, which a page that was opened from a disk cannot do
@@ -117,8 +119,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "search_bar_text": "Search",
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "monokai",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
 
@@ -140,8 +142,15 @@ def as_written(app: Any, context: Any, lines: list[str]) -> None:
             lines[number] = marked + required.replace("** ", ".** ") + re.sub(r"([*`|])", r"\\\1", said)
 
 
+def without_empty_heads(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Make the corner of a table, over the names of its rows, a cell: a heading without words is read aloud as one."""
+    if "body" in context:
+        context["body"] = re.sub(r"<th(?: [^>]*)?>(?:\s|<p>|</p>)*</th>", "<td></td>", context["body"])
+
+
 def setup(app: Any) -> None:
     """Connect what this file has for Sphinx's events."""
+    app.connect("html-page-context", without_empty_heads)
     app.connect("autodoc-skip-member", without_fields)
     for part in ("description", "options", "arguments", "epilog"):
         app.connect(f"sphinx-click-process-{part}", as_written)

@@ -120,11 +120,24 @@ def copy_scripts() -> None:
     sign.save(NO_FIGURE)
 
 
+def cards() -> str:
+    """A card with its small picture and its title for each script."""
+    written = []
+    for name in ORDER:
+        words = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))) or name
+        written.append(
+            f":::{{grid-item-card}} {words.splitlines()[0]}\n:link: generated/examples/{name}\n:link-type: doc\n"
+            f":img-top: generated/examples/images/thumb/sphx_glr_{name}_thumb.png\n:img-alt: \n:::\n"
+        )
+    return "\n".join(["::::{grid} 2 2 3 4", ":gutter: 2", "", *written, "::::"]) + "\n"
+
+
 def copy_pages(docs: Path) -> None:
     """Put the tutorial and the reports of the reproductions among the pages, and write their overview."""
     pages = docs / PAGES
     pages.mkdir(parents=True, exist_ok=True)
     shutil.copy(EXAMPLES / "tutorial.ipynb", pages)
+    (pages / "cards.txt").write_text(cards(), encoding="utf-8")
     reports = EXAMPLES / "reproduce" / "reports"
     for report in sorted(reports.glob("*/report.md")):
         folder = pages / "reports" / report.parent.name

@@ -20,6 +20,7 @@ from cmtrack.evaluation.catalog import SECTIONS
 from cmtrack.metrics.metric import BETTER, Metric, Section
 from cmtrack.report import figures
 
+HOUSE = Path(figures.__file__).parent / "templates" / "house.css"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
 
 
@@ -194,26 +195,29 @@ KINDS = {
         "`evaluation.figures()[name]`, the report and the files of a run. A run gets those without “on request”; "
         "`figures()`, `Evaluation.report` and `cmtrack evaluate --output` draw all of them.",
         False,
+        "evaluation",
     ),
     "Of sets of codes in families": (
         figures.FAMILIES,
         "`evaluation.figures()[name]` of {py:func}`cmtrack.evaluate_families`, its report and its run.",
         False,
+        "families",
     ),
-    "Of a comparison of runs": (figures.RUNS, "`comparison.figures()[name]`, and the review.", True),
+    "Of a comparison of runs": (figures.RUNS, "`comparison.figures()[name]`, and the review.", True, "runs"),
     "Of a comparison over repeated runs": (
         figures.MODELS,
         "`comparison.figures()[name]` of `compare(..., block=...)`, and the review.",
         True,
+        "models",
     ),
 }
-"""Heading, entries, how one gets them, and whether their files are those of a review."""
+"""Heading, entries, how one gets them, whether their files are those of a review, and of what the picture is."""
 
 
 def figure_list() -> dict[str, str]:
     """The list of all figures: name, title, how to read it, the file in a run."""
     parts = []
-    for heading, (entries, where, review) in KINDS.items():
+    for heading, (entries, where, review, key) in KINDS.items():
         parts += [f"## {heading}\n", where, ""]
         for entry in entries:
             stem = entry.name.split("<")[0]
@@ -224,6 +228,7 @@ def figure_list() -> dict[str, str]:
                 f"`{entry.name}` · file `{file}`{request}\n",
                 plain(entry.reading),
                 "",
+                f"```{{glue:any}} {key}: {entry.name}\n```\n",
             ]
     return {"figures_list.txt": "\n".join(parts)}
 
@@ -279,11 +284,17 @@ def pages() -> dict[str, str]:
     return metrics() | figure_list() | file_tables() | benchmarks()
 
 
+def colours() -> str:
+    """The colours of reports, by which figures are drawn, for the two schemes of the site."""
+    light, dark = re.findall(r":root \{\s*color-scheme: \w+;(.*?)\}", HOUSE.read_text(encoding="utf-8"), re.DOTALL)
+    return f"html {{{light}}}\nhtml[data-theme=dark] {{{dark}}}\n"
+
+
 def write(app: Any, config: Any) -> None:
     """Write each page that is not as it should be; others keep their time, by which Sphinx knows what to read anew."""
-    folder = Path(app.srcdir) / "reference" / "generated"
-    for place, text in pages().items():
-        file = folder / place
+    docs = Path(app.srcdir)
+    files = {docs / "reference" / "generated" / place: text for place, text in pages().items()}
+    for file, text in {**files, docs / "_build" / "static" / "colours.css": colours()}.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")

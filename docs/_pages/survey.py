@@ -8,12 +8,13 @@ A page begins with a hidden cell::
 
 and then takes what it needs: ``survey.data()``, ``survey.party()``, ``survey.scores("decision tree")``,
 ``survey.evaluations()``, ``survey.runs()``. A cell tagged ``remove-input`` with ``survey.command("cmtrack ...")`` shows
-a command with its output.
+a command with its output; ``survey.page("review.html", "A review")`` shows a page.
 """
 
 from __future__ import annotations
 
 import atexit
+import html
 import logging
 import os
 import pickle
@@ -93,6 +94,27 @@ def command(line: str) -> None:
     for said in result.output.replace(f"{Path.cwd()}{os.sep}", "").rstrip().splitlines():
         print(*(_wrapped(said) if len(said) > WIDTH and not said.startswith(("|", " ", "{")) else [said]), sep="\n")
     print(f"[exit code {result.exit_code}]")
+
+
+def page(file: str, title: str, height: str = "36rem") -> Any:
+    """A page that works, inside this one."""
+    from IPython.display import HTML
+
+    content = html.escape(Path(file).read_text(encoding="utf-8"))
+    look = f"width:100%;height:{height};border:1px solid #8888"
+    return HTML(f'<div><iframe srcdoc="{content}" title="{title}" loading="lazy" style="{look}"></iframe></div>')
+
+
+def glue_figures(kind: str, drawn: dict[str, Any], entries: Sequence[Any]) -> None:
+    """Keep one figure of each entry of a list, for where the page has its words."""
+    from IPython.display import Markdown
+    from myst_nb import glue
+
+    for entry in entries:
+        stem, part, _ = entry.name.partition("<")
+        names = [name for name in drawn if (name.startswith(stem) if part else name == stem)]
+        shown = drawn[names[0]] if names else Markdown("*It does not apply to the runs of this page.*")
+        glue(f"{kind}: {entry.name}", shown, display=False)
 
 
 def _broken(line: str, width: int) -> list[str]:

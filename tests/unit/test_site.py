@@ -16,6 +16,7 @@ import cmtrack
 from cmtrack import plots, schemas
 from cmtrack.cli import main
 from cmtrack.evaluation.catalog import CATALOG, SECTIONS
+from cmtrack.plots.svg import TURNED
 from cmtrack.report import figures
 from support import ROOT
 
@@ -146,6 +147,15 @@ def test_a_reader_is_told_to_install_from_the_source_as_the_first_page_says():
         if wrong.search(line)
     ]
     assert found == []
+
+
+def test_the_colours_of_figures_are_those_of_reports_in_both_schemes():
+    blocks = re.findall(r"^(html\S*) \{(.*?)\}", generated_pages.colours(), re.DOTALL | re.MULTILINE)
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for _, block in blocks)
+    assert [name for name, _ in blocks] == ["html", "html[data-theme=dark]"]
+    assert set(light) == set(dark) >= set(TURNED.values())
+    assert light["page"] == "#ffffff" != dark["page"]
+    assert "color-scheme" not in generated_pages.colours()
 
 
 # -- the checker -----------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ SITE = os.environ.get("CMTRACK_SITE", "")
 """A built site: ``.ci/run`` sets it, when it has built one."""
 OF_SITE = [
     "index.html", "start.html", "guide/which_run.html", "guide/count_positives.html", "guide/log_a_run.html",
-    "guide/ci.html", "reference/metrics.html", "reference/figures.html", "gallery/index.html",
-    "reference/generated/cmtrack.evaluate.html",
+    "guide/other_prevalence.html", "reference/metrics.html", "reference/figures.html", "gallery/index.html",
+    "reference/generated/api/cmtrack.evaluate.html",
 ]  # fmt: skip
 
 
