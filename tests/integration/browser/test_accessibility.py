@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
+from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.report.html import render_page
 from support.problems import random_models, random_problem
 
@@ -111,3 +112,19 @@ def test_the_first_key_skips_to_the_result(browser, folder, subject):
 @pytest.mark.parametrize("place", OF_SITE)
 def test_nothing_is_found_on_the_site(browser, place):
     assert violations(browser, (Path(SITE) / place).as_uri()) == CLEAN
+
+
+@pytest.mark.skipif(not SITE, reason="CMTRACK_SITE names no built site")
+def test_the_metrics_of_the_site_are_filtered(browser):
+    page = browser.new_page()
+    page.goto((Path(SITE) / "reference" / "metrics.html").as_uri())
+    form, rows = page.locator("form.filter"), page.locator("#all-metrics tbody tr:visible")
+    every = rows.count()
+    form.locator("[type=search]").fill("binary RECALL")
+    assert rows.all_inner_texts() == [text for text in rows.all_inner_texts() if "recall" in text.lower()]
+    assert 0 < rows.count() < 5
+    assert form.locator("[role=status]").inner_text() == f"{rows.count()} of {every}"
+    form.locator("[type=search]").fill("")
+    form.locator("[type=checkbox]").check()
+    assert rows.count() == sum(metric.headline for metric in CATALOG) < every
+    page.close()
