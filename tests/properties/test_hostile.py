@@ -82,7 +82,8 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 REMOVED = object()
 REFUSED = "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
 DATA = json.loads(TEXT)
-FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 3
+FUZZ = settings(max_examples=200 // PART, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def read_or_refused(reader: Callable[[], Any], words: str) -> Any:
@@ -158,7 +159,7 @@ def test_an_evaluation_with_other_characters_is_refused_or_has_all_its_numbers(s
     opens(TEXT[:start] + text + TEXT[start + length :])
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=150 // PART)
 @given(st.integers(0, len(TEXT) - 1))
 def test_no_beginning_of_an_evaluation_loads_as_whole(scratch, end):
     file = scratch / "cmtrack_evaluation.json"
@@ -190,7 +191,7 @@ def test_a_grouping_file_builds_no_objects(tmp_path, monkeypatch, text):
     assert not (tmp_path / "hacked").exists()
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 // PART)
 @given(st.text(max_size=60))
 def test_any_text_is_a_grouping_or_refused(scratch, text):
     (scratch / "g.yaml").write_text(text, encoding="utf-8", errors="replace")
@@ -473,7 +474,7 @@ NASTY = [
 ]  # fmt: skip
 
 
-@settings(FUZZ, max_examples=1000)
+@settings(FUZZ, max_examples=1000 // PART)
 @given(st.text(max_size=40))
 def test_labels_become_legal_names_and_come_back(label):
     name = encode_label(label)

@@ -13,6 +13,8 @@ from cmtrack import evaluate, load_evaluation, log_evaluation
 from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def call(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(main, list(arguments))

@@ -30,6 +30,8 @@ from cmtrack.statistics.segment_values import Others
 from support.problems import B20, D20, random_problem
 from support.tables import EVERY_SOURCE, as_table
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 N = 900
 RNG = np.random.default_rng(1)
 Y, CALL, PROB = random_problem(RNG, n=N, k=3, skill=1.0)

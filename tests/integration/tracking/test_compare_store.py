@@ -17,6 +17,8 @@ from cmtrack.tracking.store import quiet, tracking_store
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ACCURACY = "multiclass/accuracy"
 SKILLS = {"strong": 2.2, "medium": 1.4, "weak": 0.6}
 

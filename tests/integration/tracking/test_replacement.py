@@ -17,6 +17,8 @@ from cmtrack.tracking.names import SHORT, TAGS_BEFORE, digests, former_tag, tag
 from cmtrack.tracking.push import push
 from support.problems import random_problem
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
 
@@ -39,6 +41,7 @@ def everything(store, run_id):
     return run.data.tags, history, sorted(files), len(run.inputs.dataset_inputs)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_same_evaluation_again_changes_nothing(store, first):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
@@ -51,6 +54,7 @@ def test_the_same_evaluation_again_changes_nothing(store, first):
     assert set(everything(store, run_id)[1]) > set(before[1])
 
 
+@pytest.mark.usefixtures("drawn")
 def test_another_evaluation_replaces_the_first_with_a_warning(store, first, second):
     run_id = store.create_run("1").info.run_id
     store.log_metric(run_id, "loss", 0.5)
@@ -87,6 +91,7 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
         load_evaluation(run_id, rows=True)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
@@ -111,6 +116,7 @@ def test_steps_take_the_place_of_each_other_without_a_word(store, first, second)
     assert load_evaluation(run_id) == first
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_store_that_removes_no_files_says_so(store, first, second, monkeypatch):
     def refuse(*_: object) -> None:
         raise NotImplementedError("not here")
@@ -181,6 +187,7 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_first_lines_answer_and_lead_on(store, first):
     run_id = store.create_run("1").info.run_id
     evaluation = first.regroup(GROUPING)
@@ -200,6 +207,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     assert {"val_set_cmtrack_report.html", "val_set_cmtrack_reduced_two.png"} <= files
 
 
+@pytest.mark.usefixtures("drawn")
 def test_warnings_stand_before_the_picture(store):
     evaluation = evaluate(["a", "a", "b", "c"], ["a", "a", "a", "a"])
     run_id = store.create_run("1").info.run_id

@@ -24,6 +24,8 @@ from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack.tracking.push import push
 from support.problems import random_labels, random_probabilities
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FILE = "cmtrack_predictions.parquet"
 Y = random_labels(150, 3)
 

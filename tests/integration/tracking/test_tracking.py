@@ -26,6 +26,8 @@ from cmtrack.tracking.names import digests
 from cmtrack.tracking.store import create_run
 from support.stores import runs_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
     Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
 )
@@ -54,6 +56,7 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     assert 10 <= len(expected) <= 30
 
 
+@pytest.mark.usefixtures("drawn")
 def test_files_stand_at_the_root_under_fixed_names(logged):
     client, run_id, _ = logged
     assert {
@@ -143,6 +146,7 @@ def test_what_is_no_name_of_data_is_refused_and_the_evaluation_kept(store, name,
     assert logged.status == "saved"
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     client, run_id, _ = logged
     folder = folder_of(client.get_run(run_id).info.artifact_uri)  # MLflow 3.5 does not download a name with "#"
@@ -151,6 +155,7 @@ def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     assert Image.open(client.download_artifacts(run_id, "cmtrack_confusion_matrix.png", str(tmp_path))).size[0] > 512
 
 
+@pytest.mark.usefixtures("drawn")
 def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
     signed, charts = [], []
     monkeypatch.setattr("cmtrack.report.figures.as_svg_and_png", lambda *given: signed.append(given[-1]) or ("", b"x"))
@@ -358,6 +363,7 @@ def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
         log_evaluation(y, y_prob=p[:, :5], strict=True)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeypatch):
     from cmtrack.plots import evaluation as drawing
 

@@ -14,6 +14,8 @@ from cmtrack import evaluate, load_evaluation, log_evaluation, paired_difference
 from cmtrack.comparison import mcnemar, randomization_test
 from support.problems import random_models
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Y = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
 FIRST = [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
 SECOND = [0.8, 0.3, 0.2, 0.7, 0.2, 0.55, 0.3, 0.1, 0.45, 0.6]

@@ -18,6 +18,8 @@ from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import evaluate_estimator
 from support.problems import random_features, random_labels, random_problem, random_scores
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Y = random_labels(200)
 SCORES = random_scores(Y, 0.0)
 Y3, _, EXACT = random_problem(5, n=240, k=3, skill=0.0)

@@ -20,6 +20,8 @@ from cmtrack.report.views import report_html
 from support.problems import learning_problem, random_guesses, random_labels, random_problem
 from support.stores import runs_of, sqlite_store
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}
 F1 = Metric("custom/f1", lambda b: 2 * b.tp / (2 * b.tp + 2 * b.imp + b.fn + b.fp), **WORDS)

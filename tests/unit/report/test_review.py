@@ -30,6 +30,8 @@ from cmtrack.tracking.runs import TrackedRun
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 N = 600
 INJECTED = "<script>alert(1)</script>"
 

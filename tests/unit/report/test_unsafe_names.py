@@ -18,6 +18,8 @@ from cmtrack.tracking._warn import EvaluationWarning, first_line, tell
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 from support.problems import random_labels, random_probabilities
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ESCAPE = "a\x1b]0;owned\x07\x1b[31mred"
 OVERRIDE = "b\u202egnp.exe\u2066"
 C1 = "c\x9b2Jd"

@@ -25,6 +25,8 @@ from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
 from support.problems import random_guesses
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ACCURACY = "multiclass/accuracy"
 SIZES = {"north": 40, "south": 60, "west": 100}
 # rows that only the first, only the second, and neither gets right

@@ -20,6 +20,8 @@ from cmtrack.report.segments import MAX_ROWS, page_tables, segment_table, senten
 from cmtrack.report.views import report_html
 from cmtrack.segments import differences, simultaneous_level
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 HITS = {"north": (90, 100), "south": (50, 100), "<b>$x$": (4, 5), None: (85, 100)}
 
 
@@ -266,6 +268,7 @@ def listed(run_id: str) -> list[str]:
     return [one["path"] for one in json.loads(MlflowClient().get_run(run_id).data.tags["mlflow.loggedArtifacts"])]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_gets_one_table_with_the_segment_first(run_id):
     evaluation = by_hits()
     log_evaluation(evaluation, strict=True)
