@@ -611,9 +611,10 @@ def test_a_second_interrupt_leaves_what_is_written_to_a_push(store, judged):
             raise KeyboardInterrupt
         write(path, content)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spool, "write_private", interrupted)
-        log_evaluation(judged, run_id=run_id)
+        with pytest.raises(KeyboardInterrupt):
+            log_evaluation(judged, run_id=run_id)
     (sent,) = push()
     assert (sent.status, sent.run_id) == ("sent", run_id)
     assert load_evaluation(run_id) == judged
