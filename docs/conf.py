@@ -139,7 +139,7 @@ def as_written(app: Any, context: Any, lines: list[str]) -> None:
             lines[number] = re.sub(r"``(?:\w*Path\()?'(.*)'\)?``", r"``\1``", line)  # as it is typed
         elif not line.lstrip().startswith((".. ", ":")):
             marked, required, said = line.rpartition("**Required** ")  # sphinx-click's own mark
-            lines[number] = marked + required.replace("** ", ".** ") + re.sub(r"([*`|])", r"\\\1", said)
+            lines[number] = marked + required.replace("** ", ".** ") + re.sub(r"([*`|_])", r"\\\1", said)
 
 
 def without_empty_heads(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
