@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import chdtrc
 
 from cmtrack import notebook
 from cmtrack.evaluation.compute import scores_first
@@ -654,6 +655,32 @@ class Transported:
         if self.evaluation.cluster_errors is not None and not summed:
             out.append("rows belong together in groups: these errors take them for independent")
         return tuple(out)
+
+    def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
+        """Test whether labelled rows of the target are answered, within each class, as the labelled rows here.
+
+        Parameters
+        ----------
+        audited : Evaluation
+            Of rows of the target whose labels are known, and the same classes.
+
+        Returns
+        -------
+        statistic, degrees, pvalue
+            Pearson's X² of the answers by set, summed over the actual classes; a small p-value speaks against moving
+            the metrics. NaN without a degree of freedom.
+        """
+        if audited.labels != self.evaluation.labels:
+            got, known = listed(audited.labels, 8), listed(self.evaluation.labels, 8)
+            raise ValueError(f"the audited rows must have the classes {known}, got {got}")
+        both = np.stack([one.confusion_matrix.counts for one in (self.evaluation, audited)]).astype(np.float64)
+        rows, columns = both.sum(axis=2), both.sum(axis=0)
+        seen = (rows > 0).all(axis=0)
+        expected = rows[:, :, None] * columns / np.maximum(columns.sum(axis=1), 1e-300)[:, None]
+        used = (columns > 0) & seen[:, None]
+        statistic = float(((both - expected) ** 2 / np.where(expected > 0, expected, 1.0))[:, used].sum())
+        degrees = int((used.sum(axis=1) - 1)[seen].sum())
+        return statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else math.nan
 
     def _tested(self) -> str:
         """The test of the assumption, and what it would miss."""

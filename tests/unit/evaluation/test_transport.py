@@ -369,3 +369,15 @@ def test_bad_targets(call: Any, text: str) -> None:
     with pytest.raises((TypeError, ValueError)) as error:
         call()
     assert text in str(error.value)
+
+
+def test_homogeneity_as_in_the_vector() -> None:
+    """Vector TV-D5."""
+    statistic, degrees, pvalue = TWO.at(0.05).homogeneity(of_table([[85, 15], [8, 42]]))
+    assert (statistic, degrees, pvalue) == (
+        pytest.approx(2.4945818826, abs=1e-9),
+        2,
+        pytest.approx(0.28728201, abs=1e-8),
+    )
+    with pytest.raises(ValueError, match="the audited rows must have the classes"):
+        TWO.at(0.05).homogeneity(of_table(FOUR))

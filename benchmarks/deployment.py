@@ -1,0 +1,129 @@
+"""Metrics at other shares of the classes, and the highest of many runs, where the truth is known.
+
+"shares": scores are logits N(1, 1) of positives and N(-1, 1) of negatives, half of the labelled rows are positive, and
+a target has the shares of the row. Each metric is moved by the target's scores; its error is the mean distance from the
+metric of the target's own labels, beside that of the labelled rows' metric taken as it is, and its own interval is to
+cover that. "stated": the population's interval where the share is known. "covariate shift": uncertain rows are four
+times as frequent; the test of the fit is to reject. "paired": the interval of the difference of two models on 600 rows
+at 10 %. "chosen": equal runs of accuracy .85, whose errors have the latent correlation .5.
+
+    python benchmarks/deployment.py [--repeats 100] [--only shares|paired|chosen]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from cmtrack import compare, evaluate, paired_differences
+from cmtrack.statistics.inputs import BoolArray, FloatArray
+
+METRICS = ("multiclass/accuracy", "binary/precision", "binary/f1", "binary/matthews_corrcoef")
+
+
+def with_error(values: Sequence[float], digits: int = 3) -> str:
+    """A mean with its standard error."""
+    known = np.asarray(values, dtype=float)[np.isfinite(values)]
+    return f"{known.mean():.{digits}f} ± {known.std() / math.sqrt(len(known)):.{digits}f}"
+
+
+def scores(positive: BoolArray, rng: np.random.Generator) -> FloatArray:
+    """Scores of rows."""
+    return np.asarray(expit(rng.normal(np.where(positive, 1.0, -1.0))))
+
+
+def expected(share: float, gap: float = 1.0) -> dict[str, float]:
+    """The metrics of the population with this share of positives, of logits N(gap, 1) and N(-gap, 1)."""
+    right = float(ndtr(gap))
+    tp, fn, fp, tn = share * right, share * (1 - right), (1 - share) * (1 - right), (1 - share) * right
+    root = math.sqrt((tp + fn) * (tp + fp) * (tn + fp) * (tn + fn))
+    values = right, tp / (tp + fp), 2 * tp / (2 * tp + fp + fn), (tp * tn - fp * fn) / root
+    return dict(zip(METRICS, values, strict=True))
+
+
+def shares(repeats: int) -> None:
+    """Errors and cover of moved metrics, and rejections under covariate shift."""
+    for labelled, size, low, high in ((2000, 4000, 0.01, 0.05), (2000, 4000, 0.05, 0.2), (2000, 4000, 0.3, 0.7),
+                                      (200, 1000, 0.05, 0.5)):  # fmt: skip
+        rng = np.random.default_rng([labelled, round(1000 * low)])
+        found: dict[str, list[tuple[float, float, bool, bool]]] = {name: [] for name in METRICS}
+        withdrawn = 0
+        for _ in range(repeats):
+            y = np.arange(labelled) % 2 == 0
+            here = evaluate(y, y_prob=scores(y, rng), sections=["multiclass", "binary"])
+            share = rng.uniform(low, high)
+            own = rng.random(size) < share
+            target = scores(own, rng)
+            there, stated, truth = here.at(target), here.at(share), evaluate(own, y_prob=target, labels=[False, True])
+            withdrawn += there.withdrawn
+            population = expected(share)
+            for name in METRICS:
+                inside, known = there.own_intervals.get(name, (math.nan,) * 2), stated.intervals[name]
+                found[name].append((
+                    abs(here.metrics[name] - truth.metrics[name]), abs(there.metrics[name] - truth.metrics[name]),
+                    inside[0] <= truth.metrics[name] <= inside[1] if not there.withdrawn else math.nan,
+                    known[0] <= population[name] <= known[1],
+                ))  # fmt: skip
+        print(f"{labelled} labelled, target {size}, {low:.0%} to {high:.0%}: fit rejected in {withdrawn} of {repeats}")
+        for name, rows in found.items():
+            here_off, there_off, cover, known_cover = zip(*rows, strict=True)
+            print(f"  {name:26} error as it is {with_error(here_off)}, moved {with_error(there_off)}, "
+                  f"own cover {with_error(cover)}; stated {with_error(known_cover)}")  # fmt: skip
+    rng, rejected = np.random.default_rng(7), []
+    for _ in range(repeats):
+        y = np.arange(2000) % 2 == 0
+        here = evaluate(y, y_prob=scores(y, rng))
+        own = rng.random(40_000) < 0.5
+        target = scores(own, rng)
+        kept = rng.random(40_000) < np.where(np.abs(target - 0.5) < 0.25, 0.2, 0.05)
+        rejected.append(here.at(target[kept]).withdrawn)
+    print(f"covariate shift: fit rejected in {with_error(rejected)}")
+
+
+def paired(repeats: int) -> None:
+    """Cover of a paired difference at 10 % positives, of half positive rows."""
+
+    def both(y: BoolArray, rng: np.random.Generator) -> list[FloatArray]:
+        shared = rng.normal(size=len(y))
+        return [expit(np.where(y, gap, -gap) + 0.7 * shared + 0.7 * rng.normal(size=len(y))) for gap in (1.0, 0.8)]
+
+    rng = np.random.default_rng(11)
+    truth = [expected(0.1, gap / math.sqrt(2 * 0.7**2)) for gap in (1.0, 0.8)]
+    covered: dict[str, list[bool]] = {name: [] for name in METRICS}
+    for _ in range(repeats):
+        y = np.arange(600) % 2 == 0
+        first, second = (evaluate(y, y_prob=one).at(0.1).reweighted for one in both(y, rng))
+        for row in paired_differences(first, second, metrics=METRICS).rows:
+            gap = truth[0][row.metric] - truth[1][row.metric]
+            covered[row.metric].append(row.low <= gap <= row.high)
+    print("paired at 10 %: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items()))
+
+
+def chosen(repeats: int, runs: int = 30, rows: int = 1000) -> None:
+    """Bias of the highest of equal runs, as it is and corrected, and the cover of the interval after choosing."""
+    rng, y = np.random.default_rng(5), np.arange(rows) % 2
+    naive, corrected, cover = [], [], []
+    for _ in range(repeats):
+        shared = rng.normal(size=rows)
+        errors = [math.sqrt(0.5) * shared + math.sqrt(0.5) * rng.normal(size=rows) > ndtri(0.85) for _ in range(runs)]
+        judged = {str(k): evaluate(y, np.where(wrong, 1 - y, y)) for k, wrong in enumerate(errors)}
+        looks = compare(judged, rank_by="multiclass/accuracy").looks
+        naive.append(looks.value - 0.85)
+        corrected.append(looks.corrected - 0.85)
+        cover.append(looks.low <= 0.85 <= looks.high)
+    bias = f"bias {with_error(naive, 4)}, corrected {with_error(corrected, 4)}"
+    print(f"highest of {runs} equal runs, {rows} rows: {bias}, cover {with_error(cover)}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--only", choices=("shares", "paired", "chosen"))
+    given = parser.parse_args()
+    for part in (shares, paired, chosen):
+        if given.only in (None, part.__name__):
+            part(given.repeats)
