@@ -36,13 +36,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(autouse=True)
-def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment."""
+def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment.
+
+    Reports of steps that wait end with it: their store does.
+    """
     home = tmp_path_factory.getbasetemp() / "home"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")  # so that what mlflow.set_experiment leaves there ends with the test
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
+    yield
+    if "cmtrack.tracking.steps" in sys.modules:
+        sys.modules["cmtrack.tracking.steps"].forget()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import imsave
@@ -174,6 +174,30 @@ def _strip(words: str, width: int) -> Image.Image:
     return line.crop((0, 0, min(line.width, room), line.height))
 
 
+_sizes: dict[tuple[Any, ...], tuple[float, float, float]] = {}
+_MOST_SIZES = 20_000
+
+
+class Measure(RendererAgg):
+    """A renderer of images that measures each text once in a process; figures of a kind have most of theirs alike."""
+
+    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
+        """Size of a text in pixels."""
+        key = (s, hash(prop), bool(ismath), self.dpi)
+        size = _sizes.get(key)
+        if size is None:
+            if len(_sizes) > _MOST_SIZES:
+                _sizes.clear()
+            size = _sizes[key] = super().get_text_width_height_descent(s, prop, ismath)
+        return size
+
+
+def measure(figure: Figure, width: float = 1, height: float = 1) -> Any:
+    """Such a renderer in the figure's resolution, for an image of so many pixels."""
+    make: Any = Measure
+    return make(width, height, figure.dpi)
+
+
 class ShownFigure(Figure):
     """A figure that a notebook shows, although it belongs to no pyplot registry."""
 
@@ -209,7 +233,7 @@ def fit(figure: Figure) -> Figure:
     """Resize the figure to its axes and the texts around them; no axes change their size."""
     use_fallbacks(figure)
     width, height = figure.get_size_inches()
-    box = figure.get_tightbbox()
+    box = figure.get_tightbbox(measure(figure))
     left, low = PAD - box.x0, PAD - box.y0
     full = box.width + 2 * PAD, box.height + 2 * PAD
     places = [ax.get_position(original=True).bounds for ax in figure.axes]
@@ -302,7 +326,7 @@ def arrange(
     `heights` to each other. Everything is measured once, in its place.
     """
     use_fallbacks(figure)
-    renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    renderer = measure(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
     title = TITLE_SIZE / 72 * 1.6 * figure.dpi if figure.get_suptitle() else 0.0

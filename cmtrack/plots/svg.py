@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.backend_bases import GraphicsContextBase, RendererBase
-from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
-from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
+from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, measure, png_file
 
 _UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
 CSS_DPI = 96
@@ -65,21 +64,21 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
         read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have the font of
         the page. What belongs to a run has ``data-run``, the run's place from 0 on.
     """
-    return _element(figure, name, title, None)
+    return _element(figure, name, title)
 
 
 def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
     """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
     width, height = figure.get_size_inches() * figure.dpi
-    raster: Any = _agg(width, height, figure.dpi)
+    raster = measure(figure, width, height)
     svg = _element(figure, name, title, raster)
     return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
 
 
-def _element(figure: Figure, name: str, title: str, raster: RendererAgg | None) -> str:
+def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
-    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster)
+    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster or measure(figure), drawn=raster is not None)
     figure.draw(renderer)
     across, high = width * CSS_DPI / figure.dpi, height * CSS_DPI / figure.dpi
     box = f"{round(width * _UNITS)} {round(height * _UNITS)}"
@@ -89,11 +88,6 @@ def _element(figure: Figure, name: str, title: str, raster: RendererAgg | None) 
         f'style="min-width:{_LEAST * across:.0f}px;max-width:100%;height:auto" stroke-linejoin="round">'
         f"{label}{renderer.content()}</svg>"
     )
-
-
-def _agg(width: float, height: float, dpi: float) -> Any:
-    make: Any = RendererAgg
-    return make(width, height, dpi)
 
 
 def _matrix(transform: Transform) -> FloatArray:
@@ -110,16 +104,16 @@ class SvgRenderer(RendererBase):
     dpi : float
     prefix : str
         Of all ids.
-    raster : RendererAgg, optional
-        Gets the same, so that laying out and drawing happen once for both.
+    image : RendererAgg
+        Texts are laid out as in an image.
+    drawn : bool
+        Whether the image gets the same, so that laying out and drawing happen once for both.
     """
 
-    def __init__(self, width: float, height: float, dpi: float, prefix: str, raster: RendererAgg | None = None) -> None:
+    def __init__(self, width: float, height: float, dpi: float, prefix: str, image: Any, *, drawn: bool) -> None:
         super().__init__()
         self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
-        self.raster: Any = raster
-        self._measure: Any = _agg(1, 1, dpi) if raster is None else raster  # texts are laid out as in an image
-        self._widths: dict[tuple[str, int, bool], tuple[float, float, float]] = {}
+        self._measure, self.raster = image, image if drawn else None
         self._parts: list[str] = []
         self._groups: list[bool] = []
         self._defined: dict[object, str] = {}
@@ -144,10 +138,8 @@ class SvgRenderer(RendererBase):
         return points * self.dpi / 72
 
     def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
-        key = (s, hash(prop), bool(ismath))
-        if key not in self._widths:
-            self._widths[key] = self._measure.get_text_width_height_descent(s, prop, ismath)
-        return self._widths[key]
+        size: tuple[float, float, float] = self._measure.get_text_width_height_descent(s, prop, ismath)
+        return size
 
     def open_group(self, s: str, gid: str | None = None) -> None:
         run = gid is not None and gid.startswith(RUN)

@@ -6,7 +6,7 @@ Reports, reviews, runs and the command line read it. A figure is added by a func
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,9 +55,9 @@ class FigureEntry:
     chart : callable, optional
         Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's charts, or
         None. It is shown 256 pixels wide, among those of other runs.
-    logged : bool, default True
-        Whether a run and its report get it. Others would make logging slower: ``figures``, ``report`` and the command
-        line draw them.
+    logged : "file", "report" or "", default "report"
+        Whether a run gets it as a file and in its report, in its report alone, or only where it is asked for by name:
+        each figure makes logging slower. ``figures``, ``report`` and the command line draw all.
     """
 
     name: str
@@ -67,7 +67,7 @@ class FigureEntry:
     parts: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
     section: str = "good"
     chart: Callable[[Any, str, str], Figure | None] | None = None
-    logged: bool = True
+    logged: str = "report"
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Name, title and drawing of each figure of an entry."""
@@ -148,6 +148,7 @@ CLASSES = (
         of_classes.confusion_matrix_figure,
         section="confusions",
         chart=of_classes.confusion_chart,
+        logged="file",
     ),
     FigureEntry(
         "reduced_<step>",
@@ -156,6 +157,7 @@ CLASSES = (
         of_classes.reduced_figure,
         parts=lambda evaluation: [(str(step.name), step) for step in evaluation.reduced],
         section="confusions",
+        logged="file",
     ),
     FigureEntry(
         "roc",
@@ -192,7 +194,7 @@ CLASSES = (
         "are right, or of the class. Axes are equal, but both end early where all scores are small.",
         of_classes.reliability_classes_figure,
         section="probabilities",
-        logged=False,
+        logged="",
     ),
     FigureEntry(
         "spcc_matrix",
@@ -210,6 +212,7 @@ CLASSES = (
         "threshold can separate them.",
         of_classes.score_figure,
         section="probabilities",
+        logged="",
     ),
     FigureEntry(
         "prevalence_likelihood",
@@ -228,7 +231,7 @@ CLASSES = (
         "samples positive and that of calling none.",
         of_classes.decision_curve_figure,
         section="good",
-        logged=False,
+        logged="",
     ),
     FigureEntry(
         "gains",
@@ -238,7 +241,7 @@ CLASSES = (
         "ceiling.",
         of_classes.gains_figure,
         section="good",
-        logged=False,
+        logged="",
     ),
     FigureEntry(
         "risk_coverage",
@@ -248,7 +251,7 @@ CLASSES = (
         "intervals; the curve is pale where fewer than 20 answers are accepted.",
         of_classes.risk_coverage_figure,
         section="probabilities",
-        logged=False,
+        logged="",
     ),
     FigureEntry(
         "segments_<column>",
@@ -258,6 +261,7 @@ CLASSES = (
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
         section="failures",
+        logged="file",
     ),
 )
 """Of an :class:`~cmtrack.Evaluation`."""
@@ -271,6 +275,7 @@ FAMILIES = (
         of_families.worst_matrix_figure,
         section="confusions",
         chart=of_families.family_chart,
+        logged="file",
     ),
     FigureEntry(
         "worst_families",
@@ -278,6 +283,7 @@ FAMILIES = (
         "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
         of_families.worst_families_figure,
         section="confusions",
+        logged="file",
     ),
     FigureEntry(
         "code_shares",
@@ -286,6 +292,7 @@ FAMILIES = (
         "actual, by what is predicted.",
         of_families.worst_code_figure,
         section="confusions",
+        logged="file",
     ),
 )
 """Of a :class:`~cmtrack.FamilyEvaluation`."""
@@ -454,18 +461,19 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
     if on_error is None:
         return DrawnFigures(subject)
     entries, shown = listed(subject)
-    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda _, __, figure: figure, on_error)}
+    drawn = _drawn(entries, shown, lambda *parts: parts[-1], on_error)
+    return {name: figure for name, _, _, figure in drawn}
 
 
 def draw_pictures(
     subject: BaseEvaluation | Comparison,
     problems: list[str] | None = None,
     step: Step | None = None,
-    logged: bool = False,
+    figures: str | Sequence[str] = "all",
     files: bool = True,
     about: About | None = None,
 ) -> dict[str, Picture]:
-    """Draw every figure that applies, by name.
+    """Draw the figures that apply, by name.
 
     Parameters
     ----------
@@ -474,17 +482,19 @@ def draw_pictures(
         Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
     step : callable (text, number, total), optional
         Called before each figure.
-    logged : bool, default False
-        Whether only those are drawn that a run gets.
+    figures : "all", "auto" or sequence of str, default "all"
+        Which: every one; those that a run gets (:attr:`FigureEntry.logged`); those of these names.
     files : bool, default True
-        Whether PNG files are drawn beside the elements of pages; both are one drawing.
+        Whether PNG files are drawn beside the elements of pages, with "auto" of some; both are one drawing.
     about : About, optional
-        What they are of, in a small line below each; with it there is an image for MLflow's charts, too.
+        What they are of, in a small line below each; with it there is an image for MLflow's charts, too, whatever is
+        drawn else.
     """
     signature = "" if about is None else about.signature
 
-    def finish(name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
-        svg, png = as_svg_and_png(figure, name, title, signature) if files else (as_svg(figure, name, title), b"")
+    def finish(entry: FigureEntry, name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
+        both = files and (figures != "auto" or entry.logged == "file")
+        svg, png = as_svg_and_png(figure, name, title, signature) if both else (as_svg(figure, name, title), b"")
         return png, svg, float(figure.get_size_inches()[0]) * CSS_DPI
 
     def failed(name: str, error: Exception) -> None:
@@ -492,14 +502,23 @@ def draw_pictures(
             raise error
         problems.append(f"figure {name}: {type(error).__name__}: {error}")
 
+    def wanted(entry: FigureEntry, name: str) -> bool:
+        return (figures == "all" or entry.logged != "") if isinstance(figures, str) else name in figures
+
     entries, shown = listed(subject)
-    entries = tuple(entry for entry in entries if entry.logged or not logged)
     review = isinstance(subject, Comparison)
-    pictures = {}
-    for name, title, entry, made in _drawn(entries, shown, finish, failed, step):
+    pictures = {
+        name: Picture(name, title, entry.reading, file_name(name, review=review), *made, entry.section)
+        for name, title, entry, made in _drawn(entries, shown, finish, failed, step, wanted)
+    }
+    for entry in entries:
         chart = _chart(entry, shown, about, failed)
-        file = file_name(name, review=review)
-        pictures[name] = Picture(name, title, entry.reading, file, *made, entry.section, chart)
+        if chart:
+            alone = Picture(entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section)
+            pictures[entry.name] = replace(pictures.get(entry.name, alone), chart=chart)
+    for name in () if isinstance(figures, str) else figures:
+        if name not in pictures:
+            failed(name, ValueError("there is none of this name here"))
     return pictures
 
 
@@ -517,9 +536,10 @@ def _chart(entry: FigureEntry, subject: Any, about: About | None, on_error: OnEr
 def _drawn(
     entries: Sequence[FigureEntry],
     subject: Any,
-    finish: Callable[[str, str, Figure], Made],
+    finish: Callable[[FigureEntry, str, str, Figure], Made],
     on_error: OnError,
     step: Step | None = None,
+    wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
     """Name, title, entry and result of each applicable figure; a failure does not stop the others."""
 
@@ -534,11 +554,12 @@ def _drawn(
         (entry, *drawing)
         for entry in entries
         for drawing in attempt(entry.name, partial(entry.drawings, subject)) or ()
+        if wanted(entry, drawing[0])
     ]
     for number, (entry, name, title, draw) in enumerate(drawings):
         if step is not None:
             step(f"drawing {name}", number, len(drawings))
         figure = attempt(name, draw)
-        made = None if figure is None else attempt(name, partial(finish, name, title, figure))
+        made = None if figure is None else attempt(name, partial(finish, entry, name, title, figure))
         if made is not None:
             yield name, title, entry, made

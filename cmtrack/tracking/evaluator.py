@@ -77,6 +77,7 @@ def evaluate_dataset(
         predictions=config.get("predictions", "auto"),
         on_existing=config.get("on_existing", "replace"),
         dataset=config.get("dataset"),
+        figures=config.get("figures", "auto"),
         strict=bool(config.get("strict")),
     )
     try:

@@ -18,7 +18,7 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
@@ -38,6 +38,27 @@ if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 _MAX_TAG = 4000
+Figures: TypeAlias = str | bool | Sequence[str]
+
+
+def checked_figures(figures: Figures) -> Figures:
+    """The figures that were asked for.
+
+    Raises
+    ------
+    ValueError
+        If they are another word than "auto" and "all".
+    TypeError
+        If they are no names.
+    """
+    if isinstance(figures, str):
+        if figures not in ("auto", "all"):
+            raise ValueError(f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r}")
+    elif not isinstance(figures, bool):
+        figures = tuple(figures)
+        if not all(isinstance(name, str) for name in figures):
+            raise TypeError(f"figures must be names, got {figures!r:.80}")
+    return figures
 
 
 @dataclass(frozen=True)
@@ -146,10 +167,11 @@ def build(
     step: int | None = None,
     model_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
-    figures: bool = True,
+    figures: Figures = "auto",
     tracking_uri: str | None = None,
     on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
+    report: bool = True,
     views_too: bool = True,
     dataset: str | None = None,
     run_name: str = "",
@@ -165,8 +187,10 @@ def build(
     ----------
     write : callable
         Called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
-    figures : bool, default True
-        Whether figures are drawn; the report is without them otherwise.
+    figures : "auto", "all", bool or sequence of str, default "auto"
+        As :func:`cmtrack.log_evaluation` takes them; the report is without figures if there are none.
+    report : bool, default True
+        Whether there is a report.
     rows : callable, optional
         Writes the rows' predictions into the file that it gets.
     views_too : bool, default True
@@ -201,12 +225,14 @@ def build(
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     pictures: dict[str, Picture] = {}
     day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
-    if views_too and figures:
+    if views_too and figures is not False:
         about = {"run": run_name, "step": step, "data": data["name"], "date": day}
-        attempt("figures", lambda: _draw(evaluation, pictures, problems, about))
+        attempt("figures", lambda: _draw(evaluation, pictures, problems, about, figures))
     images = {}
+    files = {name: picture for name, picture in pictures.items() if picture.content}
     for picture in pictures.values():
-        keep(picture.file, picture.content)
+        if picture.content:
+            keep(picture.file, picture.content)
         if picture.chart:
             images[prefix + names.IMAGE_KEY] = names.file_name(picture.file, prefix)
             write(f"{CHARTS}/{names.file_name(picture.file, prefix)}", picture.chart)
@@ -220,13 +246,16 @@ def build(
             f"model {model_id}" if model_id else "",
             day,
         )
+        seen = {name: picture for name, picture in pictures.items() if picture.svg}
         page = partial(report_html, title=run_name or None, subtitle=BETWEEN.join(filter(None, said)), problems=undrawn)
-        attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, pictures)))
+        if report:
+            attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
         if isinstance(evaluation, Evaluation) and evaluation.segments:
             attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
+    with_report = names.file_name(names.REPORT_FILE, prefix) in written
     package = Package(
         folder=None,
         run_id=run_id,
@@ -238,9 +267,7 @@ def build(
         images=images,
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
         dataset=data,
-        description=description(
-            evaluation, prefix, pictures, report=names.file_name(names.REPORT_FILE, prefix) in written
-        ),
+        description=description(evaluation, prefix, files, report=with_report),
         timestamp=timestamp,
         tracking_uri=None if tracking_uri is None else untrusted.without_credentials(tracking_uri),
         on_existing=on_existing,
@@ -273,11 +300,18 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
     return content.getvalue()
 
 
-def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str], about: dict[str, Any]) -> None:
+def _draw(
+    evaluation: BaseEvaluation,
+    pictures: dict[str, Picture],
+    problems: list[str],
+    about: dict[str, Any],
+    figures: Figures = "auto",
+) -> None:
     with forks_wait("what draws", imports=True):
         from cmtrack.report.figures import About, draw_pictures
 
-    pictures |= draw_pictures(evaluation, problems, logged=True, about=About(**about))
+    wanted = "auto" if figures is True else figures or ()
+    pictures |= draw_pictures(evaluation, problems, figures=wanted, about=About(**about))
 
 
 def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]) -> dict[str, str]:

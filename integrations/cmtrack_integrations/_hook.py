@@ -37,6 +37,7 @@ class Options(EvaluateOptions, total=False):
     predictions: bool | str
     on_existing: str
     dataset: str | None
+    figures: str | bool | Sequence[str]
     strict: bool
 
 

@@ -15,7 +15,7 @@ NAME = "cmtrack"
 _OWN = frozenset(
     {
         "y_prob", "labels", "calibration", "target", "sample_weight", "groups", "row_ids", "segments", "prefix", "step",
-        "dataset", "metrics", "on_existing", "params", "predictions", "strict",
+        "dataset", "figures", "metrics", "on_existing", "params", "predictions", "strict",
     }
 )  # fmt: skip
 
@@ -57,7 +57,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``
         As in :func:`cmtrack.evaluate`.
-    prefix, step, metrics, on_existing, predictions, dataset, strict
+    prefix, step, metrics, on_existing, predictions, dataset, figures, strict
         As in :func:`cmtrack.log_evaluation`.
     params : dict
         Inference parameters for the model's ``predict``.

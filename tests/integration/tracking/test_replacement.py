@@ -58,7 +58,7 @@ def test_the_same_evaluation_again_changes_nothing(store, first):
 def test_another_evaluation_replaces_the_first_with_a_warning(store, first, second):
     run_id = store.create_run("1").info.run_id
     store.log_metric(run_id, "loss", 0.5)
-    log_evaluation(first, run_id=run_id, strict=True)
+    log_evaluation(first, run_id=run_id, figures="all", strict=True)
     with pytest.warns(EvaluationWarning) as warned:
         logged = log_evaluation(second, run_id=run_id)
     assert logged.status == "completed"
@@ -123,7 +123,7 @@ def test_a_store_that_removes_no_files_says_so(store, first, second, monkeypatch
 
     monkeypatch.setattr("mlflow.store.artifact.local_artifact_repo.LocalArtifactRepository.delete_artifacts", refuse)
     run_id = store.create_run("1").info.run_id
-    log_evaluation(first, run_id=run_id, strict=True)
+    log_evaluation(first, run_id=run_id, figures="all", strict=True)
     with pytest.warns(EvaluationWarning):
         logged = log_evaluation(second, run_id=run_id)
     assert logged.problems == ("files of the replaced evaluation could not be removed: not here",)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -18,7 +21,7 @@ from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.catalog import lookup
-from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking import EvaluationWarning, package, steps
 from cmtrack.tracking.artifacts import folder_of
 from cmtrack.tracking.log import name_of_run
 from cmtrack.tracking.manifest import read
@@ -67,11 +70,6 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "cmtrack_confusion_matrix.png",
         "cmtrack_reduced_level.png",
         "cmtrack_reduced_high.png",
-        "cmtrack_roc.png",
-        "cmtrack_precision_recall.png",
-        "cmtrack_reliability.png",
-        "cmtrack_spcc_matrix.png",
-        "cmtrack_score_histogram.png",
         "images",
     } == paths(client, run_id)
     images = [item.path for item in client.list_artifacts(run_id, "images")]
@@ -373,7 +371,7 @@ def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeyp
     monkeypatch.setattr(drawing, "plot_roc", broken)
     y, p = seven_classes
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="figure roc: RuntimeError: no ink"):
-        result = log_evaluation(y, y_prob=p, grouping=CHAIN)
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN, figures="all")
     assert result.status == "completed"
     found = paths(store, run.info.run_id)
     assert "cmtrack_roc.png" not in found
@@ -416,3 +414,81 @@ def test_two_evaluations_of_the_same_rows_share_their_digest(store, seven_classe
     first, second = np.flatnonzero(y != y[0])[0], 0
     swapped[[first, second]] = y[[second, first]]
     assert evaluate(swapped, y_prob=p).labels_digest != one.labels_digest
+
+
+def test_figures_are_chosen(store):
+    y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
+    found, drawn = {}, {}
+    with mlflow.start_run() as run:
+        for prefix, figures in {"a_": "auto", "b_": "all", "c_": False, "d_": ("roc", "gains")}.items():
+            log_evaluation(y, y_prob=scores, prefix=prefix, figures=figures, strict=True)
+            files = {path for path in paths(store, run.info.run_id) if path.startswith(prefix)}
+            found[figures] = {file.removeprefix(f"{prefix}cmtrack_") for file in files if file.endswith(".png")}
+            page = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/{prefix}cmtrack_report.html")
+            drawn[figures] = page.count("<svg ")
+    assert found["auto"] == {"confusion_matrix.png"}
+    assert {"confusion_matrix.png", "roc.png", "gains.png", "score_histogram.png"} <= found["all"]
+    assert drawn["auto"] == 4  # the matrix, two curves, reliability
+    assert drawn["all"] == len(found["all"]) > 4
+    assert (found[False], drawn[False]) == (set(), 0)
+    assert (found["roc", "gains"], drawn["roc", "gains"]) == ({"roc.png", "gains.png"}, 2)
+    images = [item.path for item in store.list_artifacts(run.info.run_id, "images")]
+    assert [sum(prefix in path for path in images) for prefix in ("a_", "b_", "c_", "d_")] == [2, 2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ("some", "figures must be 'auto', 'all', True, False or a list"),
+        (["rox"], "figure rox: ValueError: there is"),
+    ],
+)
+def test_figures_that_are_none_are_told_and_the_evaluation_kept(store, figures, words):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match=words):
+        logged = log_evaluation([0, 1], [0, 1], figures=figures)
+    assert logged.evaluation is not None
+    assert logged.status == ("saved" if figures == "some" else "completed")
+
+
+def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(store, monkeypatch):
+    y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
+    made = []
+    draw = package._draw
+    monkeypatch.setattr(package, "_draw", lambda *given: (made.append(given[-1]), draw(*given)))
+    with mlflow.start_run() as run:
+        for step in range(5):
+            log_evaluation(y, y_prob=scores, step=step, strict=True)
+    where = f"{run.info.artifact_uri}/cmtrack_report.html"
+    assert made == ["auto", (), (), (), ()]  # without any, the image of the charts is drawn
+    assert "step 0 · " in mlflow.artifacts.load_text(where)
+    assert "Report](" not in store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
+    before = store.get_metric_history(run.info.run_id, "multiclass/accuracy")
+    steps.finish()
+    assert made[5:] == ["auto"]
+    assert "step 4 · " in mlflow.artifacts.load_text(where)
+    assert "Report](" in store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
+    assert store.get_metric_history(run.info.run_id, "multiclass/accuracy") == before
+    images = [item.path for item in store.list_artifacts(run.info.run_id, "images")]
+    assert len(images) == 2 * 5  # one of each step with its thumbnail
+    steps.finish()
+    assert len(made) == 6
+    monkeypatch.setattr(steps, "QUIET", 0.0)
+    log_evaluation(y, y_prob=scores, run_id=run.info.run_id, step=5, strict=True)
+    assert "step 5 · " in mlflow.artifacts.load_text(where)  # long ago: at once
+
+
+def test_a_process_that_ends_has_the_report_of_its_last_step(store, tmp_path):
+    code = (
+        "import mlflow\n"
+        "from cmtrack import log_evaluation\n"
+        "with mlflow.start_run(experiment_id='1') as run:\n"
+        "    for step in range(3):\n"
+        "        log_evaluation([0, 1], [0, 1], step=step, strict=True)\n"
+        "print(run.info.run_id)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    run = store.get_run(done.stdout.split()[-1])
+    assert "step 2 · " in mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html"), done.stderr

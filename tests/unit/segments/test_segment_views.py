@@ -214,7 +214,7 @@ def test_each_column_has_a_figure():
     columns = {"size": ["s", "m"] * 50, "a/b": [1, 1, 2, 2] * 25}
     evaluation = evaluate(y, y, segments=columns)
     assert {"segments_size", "segments_a/b"} <= set(draw_figures(evaluation))
-    pictures = draw_pictures(evaluation, logged=True)
+    pictures = draw_pictures(evaluation, figures="auto")
     assert pictures["segments_a/b"].file == "cmtrack_segments_a_u2f_b.png"
     assert pictures["segments_a/b"].title == "Segments by a/b"
     assert not any(name.startswith("segments") for name in draw_figures(evaluate(y, y)))

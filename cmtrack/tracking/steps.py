@@ -1,0 +1,97 @@
+"""Reports and figures of the steps of a training: at most one set in ten seconds, and that of the last step.
+
+Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer than all of them,
+and a report of every step is seen by nobody.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from cmtrack.tracking._warn import first_line, tell
+from cmtrack.tracking.parallel import forks_wait, in_forked_workers, watch_forks
+
+QUIET = 10.0
+"""Seconds between two reports of one place, and without a further step after which that of the last one is made."""
+
+Place: TypeAlias = tuple[str, str, str]
+"""Tracking URI, run and prefix."""
+
+_waiting: dict[Place, tuple[Callable[[], object], threading.Timer]] = {}
+_made: dict[Place, float] = {}
+_at_work = threading.RLock()
+
+
+def is_due(place: Place) -> bool:
+    """Take the place from its last step, whose report is under way or waits; True if it is time for another report."""
+    with _at_work:
+        _forget(place)
+        last = _made.get(place)
+        due = last is None or time.monotonic() - last >= QUIET
+        if due:
+            _made[place] = time.monotonic()
+        return due
+
+
+def later(place: Place, make: Callable[[], object]) -> None:
+    """Have a report made when no further step has come, or at the end of the process."""
+    _register()
+    timer = threading.Timer(QUIET, _make, (place,))
+    timer.daemon = True
+    with _at_work:
+        _forget(place)
+        _waiting[place] = make, timer
+        timer.start()
+
+
+def finish() -> None:
+    """Make all reports that wait."""
+    for place in list(_waiting):
+        _make(place)
+
+
+def forget() -> None:
+    """Make none of the reports that wait, and begin anew."""
+    for place in list(_waiting):
+        _forget(place)
+    _made.clear()
+
+
+def _forget(place: Place) -> None:
+    _, timer = _waiting.pop(place, (None, None))
+    if timer is not None:
+        timer.cancel()
+
+
+def _make(place: Place) -> None:
+    with _at_work, forks_wait():
+        make, timer = _waiting.pop(place, (None, None))
+        if make is None or timer is None:
+            return
+        timer.cancel()
+        try:
+            make()
+        except Exception as error:  # the step itself is in the run
+            tell(f"the report of the last step in run {place[1]} was not logged: {first_line(error)}")
+        _made[place] = time.monotonic()
+
+
+@functools.cache
+def _register() -> None:
+    """Have what waits made at the end of the process, while threads can still be started."""
+    watch_forks()
+    getattr(threading, "_register_atexit", lambda _: None)(finish)
+
+
+def _in_worker() -> None:
+    """A forked process has none of the timers."""
+    global _at_work
+    _at_work = threading.RLock()
+    _waiting.clear()
+
+
+in_forked_workers(_in_worker)
