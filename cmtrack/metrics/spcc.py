@@ -132,6 +132,29 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
     return matrix
 
 
+def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatArray:
+    """Standard errors of one-vs-one correlations at equal shares, shape (P,): of classes ``own`` by their scores.
+
+    By the derivatives of r = d / sqrt(4 W + d^2), where d is the difference of both means and W the mean of both
+    variances, and by the errors of the means and variances of both classes.
+    """
+    parts = []
+    for c in (own, other):
+        n = moments.n[c].astype(np.float64)
+        mean, m2, m3, m4 = (getattr(moments, name)[c, own] for name in ("mean", "m2", "m3", "m4"))
+        parts.append((n, mean, m2 / n, m3 / n, m4 / n))
+    (_, mean, variance, *_), (_, mean_2, variance_2, *_) = parts
+    d, w = mean - mean_2, (variance + variance_2) / 2
+    with np.errstate(all="ignore"):
+        scale = (4 * w + d**2) ** -1.5
+        by_mean, by_variance = 4 * w * scale, -d * scale
+        squared = sum(
+            (by_mean**2 * v + sign * 2 * by_mean * by_variance * third + by_variance**2 * (fourth - v**2)) / n
+            for sign, (n, _, v, third, fourth) in zip((1, -1), parts, strict=True)
+        )
+        return np.asarray(np.sqrt(squared))
+
+
 _MOST_TERMS = 20_000
 _LEAST_PAIR = 4
 """Samples of two classes from which their correlation counts in a mean: two points are always on a line."""

@@ -26,11 +26,12 @@ from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
 from .segments import SegmentPanel, plot_segments
-from .spcc import plot_spcc_matrix
+from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
 from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
+    "PairSeparation",
     "ReliabilityPanel",
     "SegmentPanel",
     "code_figure",
@@ -53,6 +54,7 @@ __all__ = [
     "plot_score_histogram",
     "plot_segments",
     "plot_spcc_matrix",
+    "plot_spcc_pairs",
     "plot_thresholds",
     "plot_worst_families",
     "prevalence_figure",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import threading
@@ -34,25 +35,27 @@ def verbatim(text: str) -> str:
 
 def brief(name: object, width: int) -> str:
     """A name on one line, elided in the middle if longer than `width`."""
-    return verbatim(drawable(elide(one_line(name), width)))
+    return verbatim(elide(one_line(name), width))
 
 
 def short_names(names: Iterable[object], width: int) -> list[str]:
     """Names of about `width` characters that are as distinct as the full ones.
 
-    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal get their
-    place in the list, counted from 1 as in the tables: ``"a name [17]"``.
+    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal, or boxes in an
+    image, get their place in the list, counted from 1 as in the tables: ``"a name [17]"``.
     """
-    full = [drawable(one_line(name)) for name in names]
-    wide = max((columns(name) / len(name) for name in full if name), default=1.0)
+    full = [one_line(name) for name in names]
+    wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
     short = distinct(full, max(8, round(width / wide)))
-    seen = Counter(short)
-    return [verbatim(f"{name} [{i}]" if seen[name] > 1 else name) for i, name in enumerate(short, start=1)]
+    drawn = [boxed(name) for name in short]
+    seen = Counter(drawn)
+    pairs = enumerate(zip(short, drawn, strict=True), start=1)
+    return [verbatim(f"{name} [{i}]" if seen[box] > 1 else name) for i, (name, box) in pairs]
 
 
 def numbered(names: Sequence[str]) -> list[str]:
     """The note on the numbers that distinguish equal names, if any."""
-    bases = Counter(name.removesuffix(f" [{i}]") for i, name in enumerate(names, start=1))
+    bases = Counter(boxed(name.removesuffix(f" [{i}]")) for i, name in enumerate(names, start=1))
     if max(bases.values(), default=1) > 1:
         return ["[i]: place in the list, counted from 1, where names are equal."]
     return []
@@ -143,14 +146,33 @@ _lock = threading.Lock()
 _warned = False
 
 
-def drawable(name: str) -> str:
-    """`name` with a box for each character without a glyph; warns for the first such name."""
+def boxed(name: str) -> str:
+    """`name` with a box for each character without a glyph."""
     if name.isascii():
         return name
-    shown = "".join(c if c.isascii() or _is_known(c, _families()) else BOX for c in name)
+    if not all(_is_known(c, _families()) for c in name):
+        _look_again()
+    return "".join(c if _is_known(c, _families()) else BOX for c in name)
+
+
+def drawable(name: str) -> str:
+    """As :func:`boxed`, for an image; warns for the first name with a box. A page has fonts of its own."""
+    shown = boxed(name)
     if shown != name:
         _warn_once(name)
     return shown
+
+
+@lru_cache(maxsize=1)
+def _look_again() -> None:
+    """Find fonts that were installed after matplotlib had listed them, once."""
+    with _lock:
+        listed = {font.fname for font in font_manager.fontManager.ttflist}
+        for path in set(font_manager.findSystemFonts()) - listed:
+            with contextlib.suppress(Exception):  # of whatever kind: no font that can be drawn
+                font_manager.fontManager.addfont(path)
+    for cached in (installed, _is_known, _glyphs):
+        cached.cache_clear()
 
 
 def columns(text: str) -> float:
@@ -169,10 +191,8 @@ def use_fallbacks(where: Artist) -> None:
         own = tuple(text.get_fontfamily())
         if all(c.isspace() or _has(c, own) for c in words):
             continue
+        boxed(words)  # looks for new fonts
         text.set_fontfamily([*own, *(family for family in installed() if family not in own)])
-        shown = drawable(words)
-        if shown != words:
-            text.set_text(shown)
 
 
 def _texts(where: Artist) -> Iterator[Text]:

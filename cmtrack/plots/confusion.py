@@ -109,6 +109,8 @@ def plot_reduced_matrix(
     labels: Sequence[object],
     *,
     positive: object | None = None,
+    of: str = "group",
+    caption: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -127,6 +129,10 @@ def plot_reduced_matrix(
         Group names.
     positive : object, optional
         The label of the positive class, whose row is never pale.
+    of : str, default "group"
+        What a row stands for.
+    caption : str, default ""
+        A sentence before those on the mismatches.
     title, ax : optional
         Of the axes; by default those of a new figure, which pyplot does not know.
 
@@ -183,9 +189,9 @@ def plot_reduced_matrix(
     heat.frame_parts(ax, size, apart)
     extra = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
-    heat.colour_bar(ax, image, "share of the actual group", heat.SHARES)
-    name_axes(ax, "predicted group", "actual group", title)
-    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum())))
+    heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
+    name_axes(ax, f"predicted {of}", f"actual {of}", title)
+    caption_below(ax, [caption] * bool(caption) + _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum())))
     return sheet.finish()
 
 

@@ -12,19 +12,25 @@ from matplotlib.figure import Figure
 
 from cmtrack.digits import p_text
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.spcc import spcc_ovo
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.precision_recall import precision_recall
+from cmtrack.metrics.spcc import pair_errors, spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.results import ASSUMES, MISFIT
 
 from . import _text as text
+from ._heatmap import FEW
+from .classes import ClassCurve, plot_class_curves
 from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
+from .order import IN_GIVEN_ORDER, WHOLE_UP_TO, in_order, with_others
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
-from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
+from .reliability import MOST_STEPS, ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
-from .spcc import plot_spcc_matrix
+from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -57,9 +63,16 @@ def evaluation_figures(
 
 
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
-    """The confusion matrix."""
-    matrix = evaluation.confusion_matrix
-    return plot_confusion_matrix(matrix.counts, matrix.labels, positive=evaluation.positive, title="Confusion matrix")
+    """The confusion matrix: whole up to 30 classes, else of the 20 most confused ones and the others as one group."""
+    matrix, positive = evaluation.confusion_matrix, evaluation.positive
+    if len(matrix.labels) <= WHOLE_UP_TO:
+        counts, labels = in_order(matrix.counts, matrix.labels)
+        return plot_confusion_matrix(counts, labels, positive=positive, title="Confusion matrix")
+    part = with_others(matrix.counts, matrix.labels, positive)
+    return plot_reduced_matrix(
+        part.counts, part.mismatches, part.labels, positive=positive, of="class", caption=part.caption,
+        title="Confusion matrix of the most confused classes",
+    )  # fmt: skip
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
@@ -68,8 +81,8 @@ def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Fi
     value = evaluation.metrics.get(metric, math.nan)
     shown = "" if math.isnan(value) else f"{name} {value:.2f}"
     words = " · ".join(filter(None, (step, shown)))
-    matrix = evaluation.confusion_matrix
-    return plot_confusion_chart(matrix.counts, matrix.labels, positive=evaluation.positive, run=run, value=words)
+    counts, labels = in_order(evaluation.confusion_matrix.counts, evaluation.confusion_matrix.labels)
+    return plot_confusion_chart(counts, labels, positive=evaluation.positive, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
@@ -162,6 +175,9 @@ def draw_reliability(
     below = upper_bound(error, interval)
     if band == "consistency":
         curve = curve.drawn
+    around = None
+    if band == "consistency" and not curve.no_confidence_band and len(np.unique(curve.recalibrated)) <= MOST_STEPS:
+        around = curve.confidence_band(curve.table.level)
     blocks, level, ends = curve.table.blocks, curve.table.level, None
     if band == "consistency" and curve.has_band:
         ends = curve.band(level)
@@ -169,10 +185,43 @@ def draw_reliability(
         ends = curve.confidence_band(level)
     return plot_reliability(
         curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
-        band=ends, band_of=band or "consistency", level=level,
+        band=ends, band_of=band or "consistency", around=around, level=level,
         error=f"{below} ({100 * level:g} %)" if below else text.number_text(error) + interval_words(interval),
         names=(negative, curve.positive), title=title, ax=ax,
     )  # fmt: skip
+
+
+_MOST_CURVES = 8
+
+
+def class_curve(evaluation: Evaluation, label: object, name: str, run: int | None = None) -> ClassCurve:
+    """The curves of one class's probability against all others."""
+    curve = precision_recall(evaluation.calibration_of(label).table)
+    return ClassCurve(name, curve.recall, curve.precision, curve.called, curve.prevalence, run)
+
+
+def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
+    """The classes with the least areas under their ROC curves, in the order of the labels, each with its metric."""
+    names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
+    known = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
+    there = sorted((label for label in names if math.isfinite(known[label])), key=lambda label: known[label])[:most]
+    return [(label, name) for label, name in names.items() if label in there]
+
+
+def class_curves_figure(evaluation: Evaluation) -> Figure | None:
+    """ROC, precision over recall and gains of each class against all others; None without them, or for two groups."""
+    if not evaluation.has_class_calibration or evaluation.roc is not None:
+        return None
+    drawn, short = hardest_classes(evaluation, _MOST_CURVES), text.short_names(evaluation.labels, 30)
+    if not drawn:
+        return None
+    lines = []
+    for label, metric in drawn:
+        area = text.number_text(evaluation.metrics[metric]) + interval_words(evaluation.intervals.get(metric))
+        name = short[evaluation.labels.index(label)]
+        lines.append(class_curve(evaluation, label, f"{name}: AUC {area}"))
+    more = f" (the {len(drawn)} of {len(short)} with the least AUC)" if len(drawn) < len(short) else ""
+    return plot_class_curves([("", lines)], title=f"Each class against all others{more}")
 
 
 _MOST_PANELS = 12
@@ -262,8 +311,14 @@ def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
     )  # fmt: skip
 
 
+_PAIRS = 15
+
+
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """The one-vs-one sPCC matrix at equal shares; None without probabilities or with two classes."""
+    """The one-vs-one sPCC at equal shares, of more than 12 classes of the pairs that are separated least.
+
+    None without probabilities or with two classes.
+    """
     if evaluation.spcc_matrix is None:
         return None
     moments, squares = evaluation.statistics.moments, evaluation.statistics.squares
@@ -272,15 +327,38 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
     sizes = moments.n.astype(float)
     if squares is not None and squares.moments is not None:
         sizes = np.divide(sizes**2, squares.moments.n, out=np.zeros_like(sizes), where=squares.moments.n > 0)
-    return plot_spcc_matrix(
-        spcc_ovo(moments, equal_shares=True), evaluation.confusion_matrix.labels, samples=sizes, equal_shares=True,
-        title="One-vs-one sPCC at equal shares",
+    matrix, labels = spcc_ovo(moments, equal_shares=True), evaluation.confusion_matrix.labels
+    if len(labels) <= IN_GIVEN_ORDER:
+        return plot_spcc_matrix(
+            matrix, labels, samples=sizes, equal_shares=True, title="One-vs-one sPCC at equal shares"
+        )
+    enough = np.minimum(sizes[:, None], sizes) >= FEW
+    values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
+    np.fill_diagonal(values, np.inf)
+    values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
+    found = [divmod(int(place), len(labels)) for place in np.argsort(values, axis=None, kind="stable")[:_PAIRS]]
+    found = [(c, d) for c, d in found if math.isfinite(values[c, d])]
+    if not found:
+        return None
+    own, other = map(np.array, zip(*found, strict=True))
+    known = squares is None and evaluation.n_clusters is None
+    errors = pair_errors(moments, own, other) if known else np.full(len(own), np.nan)
+    r = matrix[own, other]
+    reach = normal_quantile(evaluation.confidence_level) * errors / (1 - r**2)
+    ends = np.tanh(np.arctanh(r) + np.array([[-1.0], [1.0]]) * reach)
+    pairs = [
+        PairSeparation(labels[c], labels[d], *numbers)
+        for c, d, *numbers in zip(own, other, r, *ends, strict=True)
+    ]  # fmt: skip
+    return plot_spcc_pairs(
+        pairs, names=labels, level=evaluation.confidence_level, n_pairs=int(np.isfinite(values).sum()),
+        title="The pairs of classes that are separated least",
     )  # fmt: skip
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
     """Scores of the positive group by actual class; None without them, and for decision values."""
-    scores, estimate = evaluation.positive_scores, evaluation.prevalence
+    scores = evaluation.positive_scores
     if scores is None or evaluation.statistics.ranking_only:
         return None
     accepted, rejected, *negatives = scores.counts
@@ -290,10 +368,8 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
         rows[f"{evaluation.positive}, right class within it"] = accepted
     else:
         rows[str(evaluation.positive)] = accepted
-    identified = estimate is not None and estimate.positive is not None and math.isfinite(estimate.value)
-    calibrated = estimate.posterior(scores.values) if estimate is not None and identified else None
     return plot_score_histogram(
-        scores.values, list(rows.values()), list(rows), calibrated=calibrated,
+        scores.values, list(rows.values()), list(rows), with_counts=False,
         title=f"Scores for “{_shown(evaluation.positive)}” by actual class",
     )  # fmt: skip
 

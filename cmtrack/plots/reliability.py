@@ -12,7 +12,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from scipy.special import expit, logit
 
 from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
@@ -38,6 +39,9 @@ from .style import (
 )
 
 _BINS, _SMALL_BINS = 40, 20
+MOST_STEPS = 12
+"""Steps of a curve up to which each has its confidence bar, and its size where there is room."""
+_ROOM = 0.09
 
 
 def plot_reliability(
@@ -48,6 +52,7 @@ def plot_reliability(
     *,
     band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     band_of: str = "consistency",
+    around: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     level: float = 0.95,
     error: str = "",
     names: tuple[object, object] = ("negative", "positive"),
@@ -55,6 +60,8 @@ def plot_reliability(
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the reliability curve of a score, with a histogram of the scores below.
+
+    Where the scores are below 5 % in the mean, shares are on a logit axis.
 
     Parameters
     ----------
@@ -69,6 +76,8 @@ def plot_reliability(
     band_of : "consistency" or "confidence"
         The curve that lies in it: that of a calibrated score, or the true one. Between two scores a confidence band
         reaches from the low end of the first to the high end of the second.
+    around : (array_like, array_like) of shape (U,), optional
+        Simultaneous confidence band, drawn as a bar on each step of the curve, with the number of its samples.
     level : float, default 0.95
         Of the band.
     error : str
@@ -99,26 +108,28 @@ def plot_reliability(
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     if ax is not None:
         page = sheet(ax, (4.7, 4.7))
-        _draw_curve(ax, x, y, band, band_of, level, error)
+        scale = _Scale.of(x, y, above + below)
+        _draw_curve(ax, x, y, band, band_of, level, error, scale)
         name_axes(ax, on_score, "observed share", title)
         legend_below(ax)
         return page.finish()
     figure = new_figure((4.9, 6.3))
     top, bottom = figure.add_subplot(211), figure.add_subplot(212)
     plain_axes(top)
-    _draw_curve(top, x, y, band, band_of, level, error)
     weights = np.stack((below, above))
-    reach = reach_of(float(x[-1]))
-    heights, edges = histogram(x / reach, weights, _BINS)
+    scale = _Scale.of(x, y, weights.sum(axis=0))
+    _draw_curve(top, x, y, band, band_of, level, error, scale)
+    if around is not None:
+        _draw_steps(top, x, y, weights.sum(axis=0), around, level, scale)
+    heights, edges = histogram(scale.places(x), weights, _BINS)
     colours = [BLUE, ORANGE]
-    draw_panel(bottom, heights, edges * reach, colours, weights.sum(axis=1))
+    draw_panel(bottom, heights, scale.values(edges), colours, weights.sum(axis=1))
     use_log_counts(bottom, heights)
     areas = [
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
         for colour, name, total in zip(colours, names, weights.sum(axis=1), strict=True)
     ]
-    bottom.set_xlim(top.get_xlim())
-    bottom.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    scale.use(bottom)
     name_axes(top, "", "observed share", None)
     name_axes(bottom, on_score, "samples (log scale)", None)
     handles = [*top.get_legend_handles_labels()[0], *areas]
@@ -215,7 +226,7 @@ def plot_reliability_panels(
         first, last = place % columns == 0, place >= (rows - 1) * columns
         plain_axes(top)
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
-        _draw_curve(top, x, y, panel.band, "consistency", level, "")
+        _draw_curve(top, x, y, panel.band, "consistency", level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
         use_log_counts(bottom, every, low_axis=True)
         own = reach < max(reaches)
@@ -267,28 +278,117 @@ def _draw_curve(
     band_of: str,
     level: float,
     error: str,
+    scale: _Scale,
 ) -> None:
     open_axes(ax)
+    scale.use(ax, both=True)
+    x, y = scale.inside(x), scale.inside(y)
     if band is not None:
-        low, high = (np.asarray(end, dtype=np.float64) for end in band)
+        low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in band)
         where: dict[str, Any] = {"x": x, "y1": low, "y2": high, "step": "mid"}
         if band_of == "confidence":
-            ends = np.concatenate(([0.0], np.repeat(x, 2), [1.0]))
-            where = {"x": ends, "y1": np.repeat(np.append(0.0, low), 2), "y2": np.repeat(np.append(high, 1.0), 2)}
+            first, last = scale.inside(np.array([0.0, 1.0]))
+            ends = np.concatenate(([first], np.repeat(x, 2), [last]))
+            where = {"x": ends, "y1": np.repeat(np.append(first, low), 2), "y2": np.repeat(np.append(high, last), 2)}
         words = "where the true curve lies" if band_of == "confidence" else "a perfectly calibrated model"
         label = f"{100 * level:g} % band of {words}" if band_of == "consistency" else f"{words} ({100 * level:g} %)"
         ax.fill_between(**where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label)
         if len(x) == 1:
             ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
-    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
+    ends = scale.inside(np.array([0.0, 1.0]))
+    ax.plot(ends, ends, color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
     alone: dict[str, Any] = {"marker": "o", "markersize": 5, "clip_on": False} if len(x) == 1 else {}
     ax.plot(
         x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid", **alone,
         label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
     )  # fmt: skip
-    ax.set(xlim=(0, reach_of(float(x[-1]))), ylim=(0, 1))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def _draw_steps(
+    ax: Axes,
+    x: FloatArray,
+    y: FloatArray,
+    n: FloatArray,
+    around: tuple[npt.ArrayLike, npt.ArrayLike],
+    level: float,
+    scale: _Scale,
+) -> None:
+    """Confidence bars and sizes of the steps of a curve."""
+    low, high = (np.asarray(end, dtype=np.float64) for end in around)
+    label = f"where the true curve lies ({100 * level:g} %); n: samples of the step"
+    written = -1.0
+    for step in np.split(np.arange(len(x)), np.flatnonzero(np.diff(y)) + 1):
+        middle = float(np.average(x[step], weights=n[step])) if n[step].sum() else float(x[step].mean())
+        place = step[int(np.abs(x[step] - middle).argmin())]
+        middle, bottom, at, top = scale.inside(np.array([middle, low[place], y[place], high[place]]))
+        ax.errorbar(
+            [middle], [at], yerr=[[at - bottom], [top - at]], color=BLUE, linewidth=1.0, capsize=2.5, zorder=2,
+            linestyle="none", label=label,
+        )  # fmt: skip
+        label, at = "_more", float(scale.places(np.array(middle)))
+        if at - written < _ROOM:
+            continue
+        written = at
+        ax.annotate(
+            f"n={text.count_text(float(n[step].sum()))}", xy=(middle, top), xytext=(0, 2), textcoords="offset points",
+            ha="center", va="bottom", fontsize=TINY_SIZE, color=MUTED, annotation_clip=False,
+        )  # fmt: skip
+
+
+_RARE = 0.05
+_TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The axis of a score: up to ``reach``, or on logits from ``low`` on; that of shares: up to ``top``."""
+
+    reach: float
+    low: float = 0.0
+    top: float = 1.0
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray, n: FloatArray) -> _Scale:
+        """That of scores x with recalibrated ones y and n samples each."""
+        seen = x[(x > 0) & (n > 0)]
+        if not seen.size or float(x @ n) >= _RARE * float(n.sum()):
+            return cls(reach_of(float(x[-1])))
+        share = np.cumsum(n) / n.sum()
+        low = max(float(x[np.searchsorted(share, 0.01)]), float(seen[0]), 1e-5) / 1.5
+        across, up = (min(max(1.5 * float(part[-1]), 4 * low), 0.995) for part in (x, y))
+        return cls(across, low, max(across, up))
+
+    def inside(self, values: FloatArray) -> FloatArray:
+        """The values, on a logit axis within its ends."""
+        return np.clip(values, self.low, self.top) if self.low else values
+
+    def places(self, values: FloatArray) -> FloatArray:
+        """Places of scores on the axis, from 0 to 1."""
+        if not self.low:
+            return values / self.reach
+        low, high = logit((self.low, self.reach))
+        return np.asarray((logit(self.inside(values)) - low) / (high - low))
+
+    def values(self, places: FloatArray) -> FloatArray:
+        """The scores at places."""
+        if not self.low:
+            return places * self.reach
+        low, high = logit((self.low, self.reach))
+        return np.asarray(expit(low + places * (high - low)))
+
+    def use(self, ax: Axes, *, both: bool = False) -> None:
+        """Set the horizontal axis, or both, the vertical one of a plain scale up to 1."""
+        for axis in (ax.xaxis, ax.yaxis)[: 1 + both]:
+            if self.low:
+                (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("logit")
+                axis.set_major_locator(FixedLocator([tick for tick in _TICKS if self.low <= tick <= self.top]))
+                axis.set_minor_locator(NullLocator())
+                axis.set_major_formatter(FuncFormatter(lambda share, _: text.percent_text(share)))
+            else:
+                axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        ax.set_xlim(self.low, self.reach)
+        if both:
+            ax.set_ylim(self.low, self.top)
 
 
 def reach_of(largest: float) -> float:

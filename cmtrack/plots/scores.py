@@ -44,6 +44,7 @@ def plot_score_histogram(
     names: Sequence[object],
     *,
     calibrated: npt.ArrayLike | None = None,
+    with_counts: bool = True,
     n_bins: int = 40,
     title: str | None = None,
 ) -> Figure:
@@ -62,6 +63,8 @@ def plot_score_histogram(
         Class names.
     calibrated : array_like of shape (U,), optional
         The recalibrated probability at each of the values; adds a second row of panels.
+    with_counts : bool, default True
+        Whether there are panels of counts; without them the figure is half as wide.
     n_bins : int, default 40
         Bins of equal width over [0, 1].
     title : str, optional
@@ -70,7 +73,7 @@ def plot_score_histogram(
     Returns
     -------
     matplotlib.figure.Figure
-        One or two rows (before, after calibration) and two columns (shares, counts); pyplot does not know it.
+        One or two rows (before, after calibration) and columns (shares, counts); pyplot does not know it.
 
     Raises
     ------
@@ -98,17 +101,18 @@ def plot_score_histogram(
         rows["calibrated probability"] = _unit_values("calibrated", calibrated, weights)
     colours = _class_colours(len(weights))
     totals = weights.sum(axis=1)
-    figure = new_figure((9.0, 0.9 + 2.7 * len(rows)))
-    panels = figure.subplots(len(rows), 2, sharex=True, squeeze=False)
-    for (name, where), (linear, logarithmic) in zip(rows.items(), panels, strict=True):
+    figure = new_figure((9.0 if with_counts else 4.9, 0.9 + 2.7 * len(rows)))
+    panels = figure.subplots(len(rows), 1 + with_counts, sharex=True, squeeze=False)
+    for (name, where), (linear, *others) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
         shares = np.divide(histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0)
         draw_panel(linear, shares, edges, colours, totals)
-        draw_panel(logarithmic, histograms, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
-        use_log_counts(logarithmic, histograms)
         name_axes(linear, name, "share of the class", None)
-        name_axes(logarithmic, name, "samples (log scale)", None)
+        for logarithmic in others:
+            draw_panel(logarithmic, histograms, edges, colours, totals)
+            use_log_counts(logarithmic, histograms)
+            name_axes(logarithmic, name, "samples (log scale)", None)
         linear.set_title(
             ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
             loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0,
@@ -191,6 +195,6 @@ def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, 
         for row, (name, total, colour) in enumerate(zip(text.short_names(names, 48), totals, colours, strict=True))
     ]  # fmt: skip
     return figure.legend(
-        handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE + 1, labelcolor=INK,
-        bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
+        handles=handles, loc="lower center", ncols=1 + (figure.get_figwidth() > 5), frameon=False,
+        fontsize=SMALL_SIZE + 1, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 from . import _heatmap as heat
 from . import _text as text
-from .style import FRAME, caption_below, name_axes, separation_map
+from .style import BLUE, FRAME, MUTED, SMALL_SIZE, caption_below, name_axes, open_axes, separation_map, sheet
 
 _TICKS = {-1.0: "−1", -0.5: "−0.5", 0.0: "0", 0.5: "0.5", 1.0: "1"}
 
@@ -99,6 +100,70 @@ def plot_spcc_matrix(
         grey.append(f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs).")
     caption_below(ax, grey + heat.notes(names))
     return sheet.finish()
+
+
+class PairSeparation(NamedTuple):
+    """A pair of classes: the one-vs-one sPCC of the first one's score, with its interval; NaN ends where unknown."""
+
+    first: object
+    second: object
+    value: float
+    low: float
+    high: float
+
+
+def plot_spcc_pairs(
+    pairs: Sequence[PairSeparation],
+    *,
+    names: Sequence[object],
+    n_pairs: int,
+    level: float = 0.95,
+    title: str | None = None,
+) -> Figure:
+    """Draw the one-vs-one sPCC of the pairs of classes that are separated least, with intervals.
+
+    Parameters
+    ----------
+    pairs : sequence of PairSeparation
+        The least separated first.
+    names : sequence
+        All classes, of which the names are shortened together.
+    n_pairs : int
+        Pairs that they were chosen from.
+    level : float, default 0.95
+        Of the intervals.
+    title : str, optional
+
+    Raises
+    ------
+    ValueError
+        If there is no pair.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import PairSeparation, plot_spcc_pairs
+    >>> pairs = [PairSeparation("a", "b", 0.4, 0.3, 0.5), PairSeparation("c", "a", 0.6, 0.5, 0.7)]
+    >>> plot_spcc_pairs(pairs, names="abc", n_pairs=3).savefig("pairs.png")
+    """
+    if not pairs:
+        raise ValueError("pairs must hold at least one pair, got none")
+    short = dict(zip(map(str, names), text.short_names(names, 24), strict=True))
+    page = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
+    ax = page.ax
+    value, low, high = (np.array([getattr(pair, name) for pair in pairs]) for name in ("value", "low", "high"))
+    y = np.arange(len(pairs))
+    ax.hlines(y, low, high, color=BLUE, linewidth=1.6)
+    ax.plot(value, y, linestyle="none", marker="o", markersize=5, color=BLUE, clip_on=False, zorder=3)
+    ax.axvline(0.0, color=MUTED, linewidth=1.0, linestyle=":")
+    open_axes(ax)
+    ax.grid(False, axis="y")
+    ax.set(xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5))
+    ax.set_yticks(y, [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs], fontsize=SMALL_SIZE)
+    name_axes(ax, "one-vs-one sPCC at equal shares: 1 separated, 0 not", "", title)
+    known = f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
+    lines = [f"Of each pair the score of the first class{known}. {len(pairs)} of {n_pairs:,} pairs."]
+    caption_below(ax, lines + text.numbered(list(short.values())))
+    return page.finish()
 
 
 def _entry(value: float, cell: heat.Cell) -> str:

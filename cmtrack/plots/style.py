@@ -29,7 +29,7 @@ from PIL import Image, ImageChops
 from cmtrack.names import elide
 from cmtrack.untrusted import one_line
 
-from ._text import columns, drawable, use_fallbacks, verbatim
+from ._text import boxed, columns, drawable, use_fallbacks, verbatim
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -178,24 +178,46 @@ _sizes: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 _MOST_SIZES = 20_000
 
 
-class Measure(RendererAgg):
-    """A renderer of images that measures each text once in a process; figures of a kind have most of theirs alike."""
+class Raster(RendererAgg):
+    """A renderer of images, with boxes for characters that no font has.
+
+    It measures each text once in a process: figures of a kind have most of theirs alike.
+    """
+
+    def draw_text(self, gc: Any, x: float, y: float, s: str, *args: Any, **kwargs: Any) -> None:
+        """Draw what can be drawn of a text."""
+        super().draw_text(gc, x, y, drawable(s), *args, **kwargs)  # type: ignore[no-untyped-call]
 
     def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
         """Size of a text in pixels."""
+        s = boxed(s)
         key = (s, hash(prop), bool(ismath), self.dpi)
         size = _sizes.get(key)
         if size is None:
             if len(_sizes) > _MOST_SIZES:
                 _sizes.clear()
-            size = _sizes[key] = super().get_text_width_height_descent(s, prop, ismath)
+            size = super().get_text_width_height_descent(s, prop, ismath)  # type: ignore[no-untyped-call]
+            _sizes[key] = size
         return size
 
 
-def measure(figure: Figure, width: float = 1, height: float = 1) -> Any:
+def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
     """Such a renderer in the figure's resolution, for an image of so many pixels."""
-    make: Any = Measure
+    make: Any = Raster
     return make(width, height, figure.dpi)
+
+
+class _Canvas(FigureCanvasAgg):
+    """A canvas of such images."""
+
+    _raster: Any = None
+
+    def get_renderer(self) -> Any:
+        width, height = self.figure.bbox.size
+        now = self._raster
+        if now is None or (now.width, now.height, now.dpi) != (width, height, self.figure.dpi):
+            self._raster = raster_of(self.figure, width, height)
+        return self._raster
 
 
 class ShownFigure(Figure):
@@ -208,13 +230,15 @@ class ShownFigure(Figure):
 def new_figure(size: tuple[float, float]) -> Figure:
     """A figure that belongs to no pyplot registry."""
     figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white")
-    FigureCanvasAgg(figure)  # texts are measured by what draws them
+    _Canvas(figure)  # texts are measured by what draws them
     return figure
 
 
 def panel_figure(size: tuple[float, float]) -> Figure:
     """A figure for several axes that belongs to no pyplot registry and makes room for their labels."""
-    return ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
+    figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
+    _Canvas(figure)
+    return figure
 
 
 def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
@@ -233,7 +257,7 @@ def fit(figure: Figure) -> Figure:
     """Resize the figure to its axes and the texts around them; no axes change their size."""
     use_fallbacks(figure)
     width, height = figure.get_size_inches()
-    box = figure.get_tightbbox(measure(figure))
+    box = figure.get_tightbbox(raster_of(figure))
     left, low = PAD - box.x0, PAD - box.y0
     full = box.width + 2 * PAD, box.height + 2 * PAD
     places = [ax.get_position(original=True).bounds for ax in figure.axes]
@@ -326,7 +350,7 @@ def arrange(
     `heights` to each other. Everything is measured once, in its place.
     """
     use_fallbacks(figure)
-    renderer = measure(figure)
+    renderer = raster_of(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
     title = TITLE_SIZE / 72 * 1.6 * figure.dpi if figure.get_suptitle() else 0.0

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
-from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, measure, png_file
+from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file, raster_of
 
 _UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
 CSS_DPI = 96
@@ -70,7 +70,7 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
 def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
     """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
     width, height = figure.get_size_inches() * figure.dpi
-    raster = measure(figure, width, height)
+    raster = raster_of(figure, width, height)
     svg = _element(figure, name, title, raster)
     return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
 
@@ -78,7 +78,7 @@ def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signat
 def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
-    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster or measure(figure), drawn=raster is not None)
+    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster or raster_of(figure), drawn=raster is not None)
     figure.draw(renderer)
     across, high = width * CSS_DPI / figure.dpi, height * CSS_DPI / figure.dpi
     box = f"{round(width * _UNITS)} {round(height * _UNITS)}"

@@ -144,7 +144,8 @@ CLASSES = (
         "confusion_matrix",
         "Confusion matrix",
         "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
-        "rows of fewer than 20 samples are pale, but for the positive class.",
+        "rows of fewer than 20 samples are pale, but for the positive class. Of more than 12 classes those that are "
+        "confused stand side by side, of more than 30 the most confused ones and the others as one group.",
         of_classes.confusion_matrix_figure,
         section="confusions",
         chart=of_classes.confusion_chart,
@@ -177,11 +178,21 @@ CLASSES = (
         section="good",
     ),
     FigureEntry(
+        "class_curves",
+        "Each class against all others",
+        "The probability of a class as a score for it: ROC (up and left is better), precision over recall (up and "
+        "right) and gains, the share of the class that is found if so many samples, highest scores first, are called. "
+        "Dotted: chance.",
+        of_classes.class_curves_figure,
+        section="good",
+    ),
+    FigureEntry(
         "reliability",
         "Reliability",
         "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the cases; below it "
         "the score is too high, above it too low. A curve that leaves the band shows more than chance explains; "
-        "one that stays in it may still show signs of miscalibration, by the test. Below: how often each score occurs.",
+        "one that stays in it may still show signs of miscalibration, by the test. Bars on a curve of few steps say "
+        "where the true one lies. Below: how often each score occurs; where scores are rare, on a scale of odds.",
         of_classes.reliability_figure,
         section="probabilities",
     ),
@@ -201,7 +212,8 @@ CLASSES = (
         "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
         "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "
         "separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples of a "
-        "class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
+        "class. Of more than 12 classes the pairs that are separated least are shown. The sPCC metrics "
+        "are those at the actual shares, which are lower for rare classes.",
         of_classes.spcc_figure,
         section="confusions",
     ),
@@ -328,6 +340,13 @@ RUNS = (
         "ROC curves",
         "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer misses.",
         of_comparisons.roc_figure,
+    ),
+    FigureEntry(
+        "class_curves",
+        "Classes against all others",
+        "ROC, precision over recall, and gains of the classes whose areas under the ROC curve are least in the first "
+        "run; dotted: chance. Where curves cross, no run is better at every threshold.",
+        of_comparisons.class_curves_figure,
     ),
     FigureEntry(
         "precision_recall",

@@ -196,11 +196,10 @@ def log_evaluation(
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
         return _not_computed(error, given, predictions, run_id, strict)
-    from mlflow import get_tracking_uri
-
-    in_time = True
     with forks_wait():
         try:
+            from mlflow import get_tracking_uri
+
             check_prefix(prefix)
             if on_existing not in ("replace", "error"):
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
@@ -212,7 +211,7 @@ def log_evaluation(
             problem: Exception | None = None
         except Exception as error:
             wanted, problem = Destination(predictions=settings.safe(predictions)), error
-        in_time = wanted.step is None or wanted.figures not in ("auto", True) or steps.is_due(wanted.place)
+        in_time = steps.is_due(wanted.place) or wanted.step is None or wanted.figures not in ("auto", True)
         try:
             package = spooled(evaluation, wanted, report=in_time)
         except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
@@ -271,7 +270,7 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
     from mlflow import get_tracking_uri
 
     rows = _rows_writer(evaluation, wanted.predictions)
-    drawn = {"run_name": wanted.run_name, "figures": wanted.figures if report else (), "report": report}
+    drawn: dict[str, Any] = {"run_name": wanted.run_name, "figures": wanted.figures if report else (), "report": report}
     intent = {name: value for name, value in vars(wanted).items() if name not in ("predictions", *drawn)}
     intent["metrics"] = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
     intent["tracking_uri"] = wanted.tracking_uri or get_tracking_uri()

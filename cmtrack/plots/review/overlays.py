@@ -44,6 +44,12 @@ _DASHES: tuple[tuple[float, ...], ...] = (
 )  # fmt: skip
 
 
+def line_style(place: int) -> tuple[str, Any]:
+    """Colour and line style of a run, or of the line at another place."""
+    dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
+    return _COLOURS[place % len(_COLOURS)], (0, dashes) if dashes else "-"
+
+
 def plot_roc_overlay(
     curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
     *,
@@ -280,9 +286,9 @@ class _Runs:
         open_axes(ax)
         for i, (xy, said) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
             place = self.places[i]
-            dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
+            colour, dashes = line_style(place)
             ax.plot(
-                *xy, color=_COLOURS[place % len(_COLOURS)], linestyle=(0, dashes) if dashes else "-", linewidth=1.7,
+                *xy, color=colour, linestyle=dashes, linewidth=1.7,
                 label=f"{self.names[i]}: {said}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
             )  # fmt: skip

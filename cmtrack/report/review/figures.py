@@ -17,7 +17,12 @@ from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.names import quoted
+from cmtrack.plots import _text as text
 from cmtrack.plots import review as plots
+from cmtrack.plots.classes import plot_class_curves
+from cmtrack.plots.evaluation import class_curve, hardest_classes
+from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review.phrases import criterion_title
@@ -118,7 +123,7 @@ def headline(ranking: Ranking) -> list[str]:
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
     """The confusion matrix of the chosen run against that of its rival."""
     other, changes = rival(ranking), changes_of(ranking)
-    if other is None or changes is None:
+    if other is None or changes is None or not changes.significant(ranking.confidence_level).any():
         return None
     sizes = [_class_sizes(one, changes.step) for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
     return plots.plot_matrix_difference(
@@ -155,8 +160,11 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
             if len(step.labels) <= MAX_CLASSES:
                 found = [(run.name, evaluation.reduced[step.name].counts) for run, evaluation in runs]
                 return plots.plot_matrices(found, step.labels, title=f"Groups of {step.name}, without mismatches")
-    whole = [(run.name, evaluation.confusion_matrix.counts) for run, evaluation in runs]
-    return plots.plot_matrices(whole, first.labels)
+    counts = [evaluation.confusion_matrix.counts for _, evaluation in runs]
+    few = len(first.labels) <= IN_GIVEN_ORDER
+    order = np.arange(len(first.labels)) if few else order_of(counts[0])
+    whole = [(run.name, own[np.ix_(order, order)]) for (run, _), own in zip(runs, counts, strict=True)]
+    return plots.plot_matrices(whole, [first.labels[place] for place in order])
 
 
 def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:
@@ -184,6 +192,20 @@ def roc_figure(ranking: Ranking) -> Figure | None:
         positive=known[0][2].positive,
         places=[place for place, *_ in known],
     )
+
+
+def class_curves_figure(ranking: Ranking) -> Figure | None:
+    """ROC, precision over recall and gains of some classes against all others; None where a positive group has them."""
+    runs = of_classes(ranking)[:_CURVES]
+    if not runs or any(own.roc is not None or not own.has_class_calibration for _, own in runs):
+        return None
+    short = text.short_names([run.name for run in ranking.runs], 40)
+    rows = []
+    for label, metric in hardest_classes(runs[0][1], _CURVES):
+        areas = [own.metrics[metric] for _, own in runs]
+        name = f"{quoted(label)}: AUC {min(areas):.3f} to {max(areas):.3f}"
+        rows.append((name, [class_curve(own, label, short[i], i) for i, (_, own) in enumerate(runs)]))
+    return plot_class_curves(rows) if rows else None
 
 
 def precision_recall_figure(ranking: Ranking) -> Figure | None:

@@ -463,7 +463,7 @@ def test_evaluation_figures_of_everything() -> None:
     assert legend == [
         "rest (n=9)", "promoter, wrong class within it (n=2)", "promoter, right class within it (n=8)",
     ]  # fmt: skip
-    assert len(figures["score_histogram"].axes) == 4
+    assert len(figures["score_histogram"].axes) == 1
     assert "sum of probabilities: 49%" in legend_texts(figures["prevalence_likelihood"])
 
 

@@ -17,6 +17,7 @@ from cmtrack.plots import _text as text
 from cmtrack.plots import plot_confusion_matrix
 from cmtrack.plots.review import plot_ranking
 from cmtrack.plots.style import as_png
+from cmtrack.plots.svg import as_svg_and_png
 from support.problems import random_problem
 
 CJK = ["支持民主党", "반대합니다", "わからない"]
@@ -25,7 +26,7 @@ RARE = "\u20dd\u1d81"  # in STIX, which comes with matplotlib, but not in DejaVu
 
 
 def forget() -> None:
-    for cached in (fonts.installed, fonts._is_known, fonts._glyphs):
+    for cached in (fonts.installed, fonts._is_known, fonts._glyphs, fonts._look_again):
         cached.cache_clear()
 
 
@@ -54,7 +55,26 @@ def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(monkey
     assert any(name in str(warning.message) for name in CJK)
     assert "Noto Sans CJK" in str(warning.message)
     names = [t.get_text() for t in figures["confusion_matrix"].axes[0].get_xticklabels()]
-    assert names == ["□□□□□ [1]", "□□□□□ [2]", "□□□□□ [3]"]  # boxes, but no two names alike
+    assert names == [
+        f"{name} [{i}]" for i, name in enumerate(sorted(CJK), start=1)
+    ]  # boxes in an image, but no two alike
+    assert [fonts.boxed(name) for name in names] == ["□□□□□ [1]", "□□□□□ [2]", "□□□□□ [3]"]
+    svg, _ = as_svg_and_png(figures["confusion_matrix"])
+    assert all(name in svg for name in names)  # a browser has fonts of its own
+    assert "□" not in svg
+
+
+def test_fonts_that_were_installed_since_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib.font_manager as manager
+
+    (stix,) = (font.fname for font in manager.fontManager.ttflist if font.fname.endswith("STIXGeneral.ttf"))
+    old = [font for font in manager.fontManager.ttflist if "STIX" not in font.name]
+    monkeypatch.setattr(manager.fontManager, "ttflist", old)  # as listed before
+    monkeypatch.setattr(manager, "findSystemFonts", lambda: [stix, __file__])
+    monkeypatch.setattr(fonts, "FALLBACKS", ("STIXGeneral",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fonts.drawable(RARE) == RARE
 
 
 def test_an_installed_font_draws_what_the_own_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +135,7 @@ def test_wide_characters_count_as_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fonts.columns("支持") == pytest.approx(10 / 3)
     assert text.text_width("支持民主党", 10) == pytest.approx(5 * 10)  # an em each
     assert text.wrap("支持民主党支持", 6) == "支持民\n主党支\n持"
-    monkeypatch.setattr(text, "drawable", str)
+    monkeypatch.setattr(text, "boxed", str)
     short = text.short_names([f"支持民主党の候補者に投票した人の割合その{i}番" for i in range(3)], 20)
     assert len(set(short)) == 3
     assert all(fonts.columns(name) <= 21 for name in short)

@@ -1,0 +1,125 @@
+"""Curves of classes against all others: ROC, precision and recall, gains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from . import _text as text
+from .precision_recall import steps
+from .review.overlays import line_style
+from .style import (
+    INK,
+    MUTED,
+    PAD,
+    RUN,
+    SMALL_SIZE,
+    TITLE_SIZE,
+    FloatArray,
+    arrange,
+    new_figure,
+    open_axes,
+    plain_axes,
+    unit_square,
+)
+
+_GRID = 250
+"""Places on each axis that points of a curve are told apart by."""
+
+
+@dataclass(frozen=True)
+class ClassCurve:
+    """The score of one class against all others, from the highest threshold to the lowest.
+
+    Attributes
+    ----------
+    name : str
+        Of the line, for the legend.
+    recall, precision, called : ndarray of shape (T,)
+    prevalence : float
+        Share of the class.
+    run : int, optional
+        Place of the run whose curve it is.
+    """
+
+    name: str
+    recall: FloatArray
+    precision: FloatArray
+    called: FloatArray
+    prevalence: float
+    run: int | None = None
+
+    @property
+    def fpr(self) -> FloatArray:
+        """False positive rates, shape (T,)."""
+        return (self.called - self.recall * self.prevalence) / (1 - self.prevalence)
+
+
+def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None) -> Figure:
+    """Draw ROC, precision over recall, and gains side by side: in each row the curves that belong together.
+
+    Parameters
+    ----------
+    rows : sequence of (name, sequence of ClassCurve)
+        The lines are the same ones in each row; without a name a row is the only one.
+    title : str, optional
+
+    Raises
+    ------
+    ValueError
+        If there is no row.
+    """
+    if not rows:
+        raise ValueError("rows must hold at least one (name, curves), got none")
+    lines = len(rows[0][1])
+    columns = 1 + (lines > 4)
+    figure = new_figure((8.4, 2.3 * len(rows) + 0.17 * -(-lines // columns) + 0.45))
+    panels = figure.subplots(len(rows), 3, squeeze=False)
+    for (name, curves), (roc, precision, gains) in zip(rows, panels, strict=True):
+        for ax in (roc, precision, gains):
+            plain_axes(ax)
+            open_axes(ax)
+        for place, curve in enumerate(curves):
+            zero = np.append(0.0, curve.recall)
+            _line(roc, np.append(0.0, np.clip(curve.fpr, 0, 1)), zero, curve, place, name=True)
+            _line(precision, *steps(curve.recall, curve.precision), curve, place, drawstyle="steps-pre")
+            _line(gains, np.append(0.0, curve.called), zero, curve, place)
+        for ax in (roc, gains):
+            ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
+        unit_square(roc, "false positive rate", "true positive rate", None)
+        unit_square(precision, "recall", "precision", None)
+        unit_square(gains, "share called", "share found", None)
+        if name:
+            roc.set_title(name, loc="left", fontsize=SMALL_SIZE + 1, color=INK)
+    legend = figure.legend(
+        handles=panels[0, 0].get_legend_handles_labels()[0], loc="lower center", ncols=columns, frameon=False,
+        fontsize=SMALL_SIZE, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
+    )  # fmt: skip
+    if title is not None:
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+    arrange(figure, panels.tolist(), legend)
+    return figure
+
+
+def _line(
+    ax: Axes, x: FloatArray, y: FloatArray, curve: ClassCurve, place: int, *, name: bool = False,
+    drawstyle: str = "default",
+) -> None:  # fmt: skip
+    colour, dashes = line_style(place if curve.run is None else curve.run)
+    kept = _told_apart(x, y)
+    ax.plot(
+        x[kept], y[kept], color=colour, linestyle=dashes, linewidth=1.5, clip_on=False, drawstyle=drawstyle,
+        label=text.verbatim(curve.name) if name else "_same", gid=None if curve.run is None else f"{RUN}{curve.run}",
+    )  # fmt: skip
+
+
+def _told_apart(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Places of the points that are not on that of the one before, and the last."""
+    cells = np.floor(_GRID * np.stack((x, y)))
+    new = np.append(True, (np.diff(cells) != 0).any(axis=0))
+    new[-1] = True
+    return np.flatnonzero(new)
