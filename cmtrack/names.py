@@ -118,7 +118,9 @@ def _parts(tokens: Iterable[str], common: Sequence[str]) -> list[tuple[str, bool
 
 
 def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
-    """Parts in `width` characters: of the common ones the longest are cut first."""
+    """Parts in `width` characters: of the common ones a long tail is left out, then the longest are cut."""
+    if len(parts) > 1 and parts[-1][1] and len(parts[-1][0]) > width // 3:
+        parts = [*parts[:-1], (GAP, False)]
     own = sum(len(text) for text, shared in parts if not shared)
     common = sorted((i for i, (_, shared) in enumerate(parts) if shared), key=lambda i: len(parts[i][0]))
     room = width - own - len(common)  # a cut part takes one character at least
@@ -131,8 +133,16 @@ def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
         if spare < len(texts[i]) - 1:
             head = spare if i == 0 else 0 if i == len(parts) - 1 else spare // 2
             tail = spare - head
-            texts[i] = texts[i][:head].rstrip() + GAP + (texts[i][-tail:].lstrip() if tail else "")
+            texts[i] = _whole_words(texts[i], head).rstrip() + GAP + (texts[i][-tail:].lstrip() if tail else "")
     return "".join(texts)
+
+
+def _whole_words(text: str, width: int) -> str:
+    """The first `width` characters of a text, without a word that is cut, unless that is all."""
+    head = text[:width]
+    if text[width : width + 1].isalnum():
+        head = re.sub(r"[^\W_]+$", "", head) or head
+    return head
 
 
 def _at_first_difference(names: Sequence[str], width: int) -> dict[str, str]:

@@ -42,7 +42,7 @@ def short_names(names: Iterable[object], width: int) -> list[str]:
     """Names of about `width` characters that are as distinct as the full ones.
 
     What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal, or boxes in an
-    image, get their place in the list, counted from 1 as in the tables: ``"a name [17]"``.
+    image, get their place in the list, counted from 1: ``"a name [17]"``.
     """
     full = [one_line(name) for name in names]
     wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
@@ -57,7 +57,7 @@ def numbered(names: Sequence[str]) -> list[str]:
     """The note on the numbers that distinguish equal names, if any."""
     bases = Counter(boxed(name.removesuffix(f" [{i}]")) for i, name in enumerate(names, start=1))
     if max(bases.values(), default=1) > 1:
-        return ["[i]: place in the list, counted from 1, where names are equal."]
+        return ["[i]: place in this figure, counted from 1, where names are equal."]
     return []
 
 

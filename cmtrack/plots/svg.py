@@ -31,6 +31,8 @@ CSS_DPI = 96
 _LEAST = 0.75  # part of its size below which a figure is scrolled, as its text would be too small
 _SQUARES = 30 * 30  # cells, beyond which they are an image
 _HATCH = 72  # pixels of a tile
+_TOP = 0.4  # inches in which a figure has its title
+_UNDER = 5.0  # points from its baseline to what is below
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
@@ -78,13 +80,16 @@ def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signat
 def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
-    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster or raster_of(figure), drawn=raster is not None)
+    renderer = SvgRenderer(
+        width, height, figure.dpi, prefix, raster or raster_of(figure), drawn=raster is not None, title=title
+    )
     figure.draw(renderer)
-    across, high = width * CSS_DPI / figure.dpi, height * CSS_DPI / figure.dpi
-    box = f"{round(width * _UNITS)} {round(height * _UNITS)}"
+    top, scale = renderer.top, CSS_DPI / figure.dpi
+    across, high = width * scale, (height - top) * scale
+    box = f"{round(width * _UNITS)} {round((height - top) * _UNITS)}"
     label = f"<title>{escape(title)}</title>" if title else ""
     return (
-        f'<svg role="img" width="{across:.0f}" height="{high:.0f}" viewBox="0 0 {box}" fill="none" '
+        f'<svg role="img" width="{across:.0f}" height="{high:.0f}" viewBox="0 {round(top * _UNITS)} {box}" fill="none" '
         f'style="min-width:{_LEAST * across:.0f}px;max-width:100%;height:auto" stroke-linejoin="round">'
         f"{label}{renderer.content()}</svg>"
     )
@@ -108,12 +113,22 @@ class SvgRenderer(RendererBase):
         Texts are laid out as in an image.
     drawn : bool
         Whether the image gets the same, so that laying out and drawing happen once for both.
+    title : str
+        A page has it beside the element: the same words at the top are left out.
+
+    Attributes
+    ----------
+    top : float
+        The end of what is left out at the top, in pixels.
     """
 
-    def __init__(self, width: float, height: float, dpi: float, prefix: str, image: Any, *, drawn: bool) -> None:
+    def __init__(
+        self, width: float, height: float, dpi: float, prefix: str, image: Any, *, drawn: bool, title: str = ""
+    ) -> None:
         super().__init__()
         self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
         self._measure, self.raster = image, image if drawn else None
+        self._title, self.top = title.casefold(), 0.0
         self._parts: list[str] = []
         self._groups: list[bool] = []
         self._defined: dict[object, str] = {}
@@ -216,6 +231,9 @@ class SvgRenderer(RendererBase):
         if ismath:  # no text of ours is a formula
             with self._alone():
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+            return
+        if s.casefold() == self._title and y < _TOP * self.dpi:
+            self.top = y + self.points_to_pixels(_UNDER)
             return
         side = "left" if mtext is None else _side(mtext, angle)
         if side != "left":  # a browser's font is not as wide: what is flush or centred stays so

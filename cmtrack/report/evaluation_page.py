@@ -63,7 +63,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
     first = {*evaluation.headline, *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else [])}
     for name in evaluation.metrics:
-        if name in first:
+        if name in first and not (name.endswith("roc_auc_ceiling") and evaluation.metrics[name] == 1):
             title = evaluation.catalog.section_title(name, fmt.short, positive)
             sections.setdefault(title, []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]

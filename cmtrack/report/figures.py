@@ -220,8 +220,8 @@ CLASSES = (
     FigureEntry(
         "score_histogram",
         "Score histogram",
-        "Scores by actual class, as shares of each class and as counts. The less the classes overlap, the better a "
-        "threshold can separate them.",
+        "Scores by actual class, as shares of each class. The less the classes overlap, the better a threshold can "
+        "separate them.",
         of_classes.score_figure,
         section="probabilities",
         logged="",

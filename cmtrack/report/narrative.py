@@ -147,7 +147,9 @@ def _classes(evaluation: Evaluation) -> list[str]:
     present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
     known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
     known = [(f1, label) for f1, label in known if math.isfinite(f1)]
-    if len(known) < 2:
+    if len(known) < 2 + (
+        evaluation.positive is not None and len(present) == 2
+    ):  # of two classes one is the other's rest
         return []
 
     top, bottom = max(f1 for f1, _ in known), min(f1 for f1, _ in known)

@@ -571,7 +571,7 @@ def test_short_names_stay_distinct() -> None:
 def test_names_that_are_equal_are_counted_from_1_as_in_the_tables() -> None:
     short = text.short_names(["a", "b", "a"], 20)
     assert short == ["a [1]", "b", "a [3]"]
-    assert text.numbered(short) == ["[i]: place in the list, counted from 1, where names are equal."]
+    assert text.numbered(short) == ["[i]: place in this figure, counted from 1, where names are equal."]
     assert text.numbered(["b [1]", "c"]) == []
 
 
