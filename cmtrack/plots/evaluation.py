@@ -209,8 +209,8 @@ def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str
 
 
 def class_curves_figure(evaluation: Evaluation) -> Figure | None:
-    """ROC, precision over recall and gains of each class against all others; None without them, or for two groups."""
-    if not evaluation.has_class_calibration or evaluation.roc is not None:
+    """ROC, precision over recall and gains of each class against all others; None without them."""
+    if not evaluation.has_class_calibration:
         return None
     drawn, short = hardest_classes(evaluation, _MOST_CURVES), text.short_names(evaluation.labels, 30)
     if not drawn:

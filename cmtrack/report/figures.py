@@ -185,6 +185,7 @@ CLASSES = (
         "Dotted: chance.",
         of_classes.class_curves_figure,
         section="good",
+        logged="",
     ),
     FigureEntry(
         "reliability",

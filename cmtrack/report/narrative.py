@@ -147,14 +147,14 @@ def _classes(evaluation: Evaluation) -> list[str]:
     present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
     known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
     known = [(f1, label) for f1, label in known if math.isfinite(f1)]
-    if len(known) < 2 + (
-        evaluation.positive is not None and len(present) == 2
-    ):  # of two classes one is the other's rest
+    if len(known) < 2:
         return []
 
     top, bottom = max(f1 for f1, _ in known), min(f1 for f1, _ in known)
     if top == bottom:
         return [f"All classes have the same F1 ({number(top)})."]
+    if len(present) == 2 and evaluation.positive is not None:  # one is the rest of the other
+        return []
     best, worst = (_with_f1(evaluation, [label for f1, label in known if f1 == end], end) for end in (top, bottom))
     return [f"Best class by F1: {best}. Worst: {worst}."]
 

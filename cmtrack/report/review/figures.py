@@ -30,6 +30,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
 MAX_RUNS = 30  # in the table of metrics
+_CLASSES = 2  # of which curves are drawn
 _CURVES = 4  # reliability curves in one figure
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
 _REPETITION = re.compile(
@@ -201,7 +202,7 @@ def class_curves_figure(ranking: Ranking) -> Figure | None:
         return None
     short = text.short_names([run.name for run in ranking.runs], 40)
     rows = []
-    for label, metric in hardest_classes(runs[0][1], _CURVES):
+    for label, metric in hardest_classes(runs[0][1], _CLASSES):
         areas = [own.metrics[metric] for _, own in runs]
         name = f"{quoted(label)}: AUC {min(areas):.3f} to {max(areas):.3f}"
         rows.append((name, [class_curve(own, label, short[i], i) for i, (_, own) in enumerate(runs)]))

@@ -412,6 +412,7 @@ def an_evaluation(**changes: Any) -> Any:
         ),
         "calibration": curves.calibration,
         "has_class_calibration": True,
+        "labels": three.labels,
         "class_calibration": three.class_calibration,
         "calibration_of": three.calibration_of,
         "confidence_calibration": three.confidence_calibration,
@@ -439,7 +440,7 @@ def an_evaluation(**changes: Any) -> Any:
             likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,
         ),
         "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02,
-                    "calibration/error": 0.1, "confidence/pvalue": 0.5},
+                    "calibration/error": 0.1, "confidence/pvalue": 0.5, "class/0/roc_auc": 0.8},
     }  # fmt: skip
     return SimpleNamespace(**(parts | changes))
 

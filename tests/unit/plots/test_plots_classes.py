@@ -155,7 +155,7 @@ def test_curves_of_runs_by_class() -> None:
     runs = {"sharp": p, "mixed": (blurred + noise) / 2, "noise": noise}
     comparison = compare({name: evaluate(y, y_prob=own) for name, own in runs.items()})
     figure = class_curves_figure(comparison.ranking)
-    assert len(figure.axes) == 3 * 4  # four classes
+    assert len(figure.axes) == 3 * 2  # of two classes
     assert figure.legends[0].get_texts()[0].get_text() == comparison.ranking.runs[0].name
     svg = as_svg(figure)
     assert {f'data-run="{place}"' in svg for place in range(3)} == {True}

@@ -61,7 +61,7 @@ def test_every_figure_has_words_and_a_file_of_its_own(entries):
 
 @pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
-    shown = ["reliability_classes", "score_histogram", "decision_curve", "gains", "risk_coverage"]
+    shown = ["class_curves", "reliability_classes", "score_histogram", "decision_curve", "gains", "risk_coverage"]
     assert [entry.name for entry in CLASSES if not entry.logged] == shown
     pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), figures="auto")
     assert [name for name in pictures if name not in logged] == shown
@@ -113,10 +113,10 @@ def test_every_figure_is_written_by_the_command_line(store, tmp_path):
 
 
 def test_every_figure_of_a_comparison_is_in_its_review():
-    skills = {"A": 1.5, "B": 1.4, "C": 0.5}
+    skills = {"A": 1.5, "B": 0.6, "C": 0.5}
     comparison = compare({name: of_classes(skill, place) for place, (name, skill) in enumerate(skills.items())})
     pictures = draw_pictures(comparison)
-    assert list(pictures) == [entry.name for entry in RUNS if entry.name != "parameter"]
+    assert list(pictures) == [entry.name for entry in RUNS if entry.name not in ("parameter", "class_curves")]
     from cmtrack.report.review.report import html
 
     page = html(comparison)
