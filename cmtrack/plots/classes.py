@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -117,7 +118,7 @@ def _line(
     )  # fmt: skip
 
 
-def _told_apart(x: FloatArray, y: FloatArray) -> FloatArray:
+def _told_apart(x: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
     """Places of the points that are not on that of the one before, and the last."""
     cells = np.floor(_GRID * np.stack((x, y)))
     new = np.append(True, (np.diff(cells) != 0).any(axis=0))
