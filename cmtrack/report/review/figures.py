@@ -198,7 +198,7 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 def class_curves_figure(ranking: Ranking) -> Figure | None:
     """ROC, precision over recall and gains of some classes against all others; None where a positive group has them."""
     runs = of_classes(ranking)[:_CURVES]
-    if not runs or any(own.roc is not None or not own.has_class_calibration for _, own in runs):
+    if len(runs) < 2 or any(own.roc is not None or not own.has_class_calibration for _, own in runs):
         return None
     short = text.short_names([run.name for run in ranking.runs], 40)
     rows = []

@@ -21,7 +21,7 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.figures import draw_figures
 from cmtrack.report.formatting import listed, metric_title
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import varied
+from cmtrack.report.review.figures import changes_of, varied
 from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
 from cmtrack.report.review.phrases import explained
@@ -438,8 +438,12 @@ def test_other_classes_cannot_be_compared():
 
 
 def test_figures_and_a_parameter_that_varies(close):
-    names = {"ranking", "metrics", "confusion_difference", "confusion_matrices", "rank_distribution", "reliability"}
+    names = {"ranking", "metrics", "class_curves", "confusion_matrices", "rank_distribution", "reliability"}
     assert set(close.figures()) == names
+    assert "confusion_difference" not in names  # no cell of these two differs significantly
+    apart = compare(made({"A": 3.0, "B": 0.4}))
+    assert changes_of(apart.ranking).significant(0.95).any()
+    assert "confusion_difference" in apart.figures()
     tuned = with_params(close, {"A": {"depth": "3", "x": "1"}, "B": {"depth": "5"}, "C": {"depth": "9", "x": "1"}})
     assert varied(tuned.rankings[0].runs) == "depth"
     assert set(tuned.figures()) == names | {"parameter"}
