@@ -416,22 +416,22 @@ def test_two_evaluations_of_the_same_rows_share_their_digest(store, seven_classe
     assert evaluate(swapped, y_prob=p).labels_digest != one.labels_digest
 
 
-def test_figures_are_chosen(store):
+def test_figures_are_chosen(store, drawn):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
-    found, drawn = {}, {}
+    found, shown = {}, {}
     with mlflow.start_run() as run:
         for prefix, figures in {"a_": "auto", "b_": "all", "c_": False, "d_": ("roc", "gains")}.items():
             log_evaluation(y, y_prob=scores, prefix=prefix, figures=figures, strict=True)
             files = {path for path in paths(store, run.info.run_id) if path.startswith(prefix)}
             found[figures] = {file.removeprefix(f"{prefix}cmtrack_") for file in files if file.endswith(".png")}
             page = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/{prefix}cmtrack_report.html")
-            drawn[figures] = page.count("<svg ")
+            shown[figures] = page.count("<svg ")
     assert found["auto"] == {"confusion_matrix.png"}
     assert {"confusion_matrix.png", "roc.png", "gains.png", "score_histogram.png"} <= found["all"]
-    assert drawn["auto"] == 4  # the matrix, two curves, reliability
-    assert drawn["all"] == len(found["all"]) > 4
-    assert (found[False], drawn[False]) == (set(), 0)
-    assert (found["roc", "gains"], drawn["roc", "gains"]) == ({"roc.png", "gains.png"}, 2)
+    assert shown["auto"] == 4  # the matrix, two curves, reliability
+    assert shown["all"] == len(found["all"]) > 4
+    assert (found[False], shown[False]) == (set(), 0)
+    assert (found["roc", "gains"], shown["roc", "gains"]) == ({"roc.png", "gains.png"}, 2)
     images = [item.path for item in store.list_artifacts(run.info.run_id, "images")]
     assert [sum(prefix in path for path in images) for prefix in ("a_", "b_", "c_", "d_")] == [2, 2, 0, 2]
 
@@ -443,14 +443,14 @@ def test_figures_are_chosen(store):
         (["rox"], "figure rox: ValueError: there is"),
     ],
 )
-def test_figures_that_are_none_are_told_and_the_evaluation_kept(store, figures, words):
+def test_figures_that_are_none_are_told_and_the_evaluation_kept(store, drawn, figures, words):
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match=words):
         logged = log_evaluation([0, 1], [0, 1], figures=figures)
     assert logged.evaluation is not None
     assert logged.status == ("saved" if figures == "some" else "completed")
 
 
-def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(store, monkeypatch):
+def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(store, drawn, monkeypatch):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
     made = []
     draw = package._draw
