@@ -482,35 +482,41 @@ def together(comparison: Comparison) -> pd.DataFrame:
     one = next(iter(sides.values()))
     scored = all(side.probabilities is not None and not _ranks_only(side) for side in sides.values())
     scored = scored and one.clusters is None and (one.weights is None or one.weights.dtype.kind == "i")
-    step, out = step_of(comparison, next(iter(runs.values()))), []
+    step, out, means = step_of(comparison, next(iter(runs.values()))), [], []
     for first, second in pairs:
         pair = Pair.of(right[first], right[second], level, one.weights, one.clusters)
         row = {"first": first, "second": second} | dict(zip(Pair._fields, pair, strict=True))
         for name in ("either", "gain", "kappa"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(pair, f"{name}_ends"), strict=True))
         if scored:
-            row |= _mean_of(sides[first], sides[second], right[first], right[second], step, level)
+            means.append(_mean_of(sides[first], sides[second], right[first], right[second], step))
         out.append(row)
     ends = [f"{name}{end}" for name in ("either", "gain", "kappa") for end in ("", "_low", "_high")]
-    mean = ["mean", "mean_gain", "mean_gain_low", "mean_gain_high"] if scored else []
-    return pd.DataFrame(out)[["first", "second", "both", "only_first", "only_second", "neither", *ends, *mean]]
+    frame = pd.DataFrame(out)[["first", "second", "both", "only_first", "only_second", "neither", *ends]]
+    if not means:
+        return frame
+    mean, b, c, n = np.array(means).T
+    z = normal_quantile(level)
+    gains = {"mean_gain": (b - c) / n, "mean_gain_low": -tango(c, b, n, z), "mean_gain_high": tango(b, c, n, z)}
+    return frame.assign(mean=mean, **gains)
 
 
 def _mean_of(
-    one: Predictions, two: Predictions, right: BoolArray, right_2: BoolArray, step: ComposedStep | None, level: float
-) -> dict[str, float]:
-    """Accuracy of the mean of both runs' probabilities, and its gain over the better run, paired (Tango 1998)."""
+    one: Predictions, two: Predictions, right: BoolArray, right_2: BoolArray, step: ComposedStep | None
+) -> tuple[float, int, int, int]:
+    """Accuracy of the mean of both runs' probabilities; rows only it, and only the better run gets right; all rows."""
     p, q = one.probabilities, two.probabilities
     assert p is not None  # the caller has asked
     assert q is not None
-    hit = right.copy()
-    differ = np.flatnonzero(one.predicted != two.predicted)
-    answer = (p[differ] + q[differ]).argmax(axis=1)
-    actual = one.actual[differ]
-    hit[differ] = answer == actual if step is None else step.accept[actual, answer]
-    repeats = _repeats(one)
-    n = int(repeats.sum())
-    better = right if repeats @ right >= repeats @ right_2 else right_2
-    b, c, z = int(repeats @ (hit & ~better)), int(repeats @ (better & ~hit)), normal_quantile(level)
-    ends = {"mean_gain_low": -float(tango(c, b, n, z)), "mean_gain_high": float(tango(b, c, n, z))}
-    return {"mean": float(repeats @ hit) / n, "mean_gain": (b - c) / n, **ends}
+    places = np.flatnonzero(one.predicted != two.predicted)  # in the others the mean answers as both do
+    actual, answer = one.actual[places], (p[places] + q[places]).argmax(axis=1)
+    hit = answer == actual if step is None else step.accept[actual, answer]
+    weights = one.weights
+
+    def count(mark: BoolArray, at: Any = slice(None)) -> int:
+        return int(np.count_nonzero(mark)) if weights is None else int(weights[at][mark].sum())
+
+    hits, hits_2, n = right[places], right_2[places], len(one) if weights is None else int(weights.sum())
+    better = hits if count(hits, places) >= count(hits_2, places) else hits_2
+    alike = count(right) - count(hits, places)
+    return (alike + count(hit, places)) / n, count(hit & ~better, places), count(better & ~hit, places), n

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FEW = 5
 """An expected count below which the distribution of chi-square is that of all tables with the same margins."""
 _MOST_NEEDED = 10**9
-_TABLES, _DRAWN = 10**6, 99_999
+_TABLES, _DRAWN = 10**6, 9_999
 """Tables that are listed, and how many are drawn where there are more."""
 
 
@@ -242,7 +242,7 @@ def unlike_pvalue(broken: Any, fixed: Any) -> float:
     """p-value of parts of the rows being alike in how many of their flips are broken rows; NaN where none can differ.
 
     Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that over all tables with
-    the same margins: by listing them or, where there are more than about 10^6, by 99,999 drawn ones.
+    the same margins: by listing them or, where there are more than about 10^6, by 9,999 drawn ones.
     """
     broken, fixed = (np.rint(np.asarray(counts)).astype(np.int64) for counts in (broken, fixed))
     sizes = broken + fixed

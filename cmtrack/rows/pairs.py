@@ -68,8 +68,11 @@ class Pair(NamedTuple):
     ) -> Pair:
         """Compare where two runs are right; weights and clusters as in :meth:`cmtrack.rows.Flips.of`."""
         cell = 2 * first.astype(np.int8) + second
-        counts = np.bincount(cell, weights, minlength=4)
-        counts = counts if weights is None else counts.astype(weights.dtype)
+        if weights is None:
+            right, right_2, both = (np.count_nonzero(mark) for mark in (first, second, first & second))
+            counts = np.array([len(first) - right - right_2 + both, right_2 - both, right - both, both])
+        else:
+            counts = np.bincount(cell, weights, minlength=4).astype(weights.dtype)
         neither, only_second, only_first, both = (one.item() for one in counts)
         total, whole = float(counts.sum()), clusters is None and (weights is None or weights.dtype.kind == "i")
         share = counts / total
