@@ -432,6 +432,15 @@ def rank(
     )
 
 
+def judged_by(
+    candidates: Sequence[Candidate], criterion: Criterion, confidence_level: float, seed: int
+) -> list[Ranked]:
+    """The runs by one other metric, best first, as :func:`rank` finds who may be the best; none is chosen."""
+    candidates = sorted(candidates, key=identity)
+    evidence = gather([candidate.evaluation for candidate in candidates], criterion)
+    return _single(candidates, criterion, evidence, confidence_level, seed)[0]
+
+
 def _constants(
     runs: Sequence[Ranked],
     candidates: Sequence[Candidate],

@@ -488,9 +488,9 @@ class Comparison:
         return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
 
     def _repr_html_(self) -> str:
-        from cmtrack.report.review.data import to_html
+        from cmtrack.report.review.report import notebook_html
 
-        return to_html(self)
+        return notebook_html(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

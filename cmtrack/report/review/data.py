@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +16,10 @@ from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
-from cmtrack.report.constant import CONSTANT, UNDEFINED
-from cmtrack.report.review.narrative import decision, verdict
+from cmtrack.report.review.narrative import verdict
 from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.report.review.record import as_data, varying
 from cmtrack.schemas import REVIEW
-from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +33,6 @@ MODEL_COLUMNS = (
     "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
     "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
 )  # fmt: skip
-_HTML = ("rank", "name", "status", "value", "mean", "low", "high", "adjusted_low", "adjusted_high", "difference",
-         "difference_low", "difference_high", "rank_low", "rank_high", "p_set", "p_holm",
-         "equivalent", "reason")  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
 _NUMBERS = (
@@ -76,35 +70,6 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
         elif name not in ("name", "run_id", "status", "reason"):
             frame[name] = frame[name].astype("float64")
     return frame
-
-
-def to_html(comparison: Comparison) -> str:
-    """The decision and the table, for a notebook."""
-    import pandas as pd
-
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
-    frame = to_frame(comparison)
-    shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
-    if comparison.noun == "run" and not comparison.criterion.pareto:
-        ranged = any(one.shows_ranks for one in comparison.rankings)
-        # p_set decides: one p-value on a page
-        shown = shown.drop(columns=["p_holm", *([] if ranged else ["rank_low", "rank_high"])], errors="ignore")
-    shown = shown.dropna(axis="columns", how="all")
-    shown = pd.concat([shown, *map(_constants, comparison.rankings)])
-    return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
-
-
-def _constants(ranking: Ranking) -> pd.DataFrame:
-    """The rows of the constant answers, below those of the runs."""
-    import pandas as pd
-
-    column = "mean" if ranking.over else "value" if ranking.criterion.single else ""
-    rows = [
-        {"name": one.words, "status": CONSTANT, column or one.metric: one.value}
-        | {"reason": f"{UNDEFINED}: {one.reason}" if one.reason else ""}
-        for one in ranking.constants
-    ]
-    return pd.DataFrame(rows)
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:

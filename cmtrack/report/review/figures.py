@@ -109,7 +109,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
     )
 
 
-def headline(ranking: Ranking) -> list[str]:
+def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
     """The criterion's metrics, then the headline ones that a run has and that have a direction."""
     known, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
     for run in ranking.runs:
@@ -118,7 +118,7 @@ def headline(ranking: Ranking) -> list[str]:
             if metric.headline and metric.better and math.isfinite(value):
                 known[name] = None
     # metrics of the same name that are of different groups answer different questions
-    return [name for name in known if alike(ranking, reads(name, catalog))][:MAX_METRICS]
+    return [name for name in known if alike(ranking, reads(name, catalog))][:most]
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:

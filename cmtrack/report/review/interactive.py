@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.comparison.criterion import reads
-from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.criterion import Criterion, reads
+from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
 from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep
@@ -25,12 +25,12 @@ from cmtrack.metrics.expression import Program, record
 from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
 from cmtrack.metrics.roc import six_counts
-from cmtrack.names import quoted
+from cmtrack.names import distinct, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import alike, headline, judged_section, of_classes
-from cmtrack.report.review.page import confusions_with, run_numbers
-from cmtrack.report.review.phrases import Say, say_of, standing, standing_word
+from cmtrack.report.review.page import NAME, confusions_with, run_numbers
+from cmtrack.report.review.phrases import STANDINGS, Say, how_many, say_of, standing, standing_word
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
@@ -41,6 +41,8 @@ MAX_CLASSES = 60
 MAX_RUNS = 30
 """Runs up to which segments have more metrics than one."""
 MAX_SEGMENT_METRICS, MAX_SEGMENTS = 3, 30
+MAX_JUDGED = 12
+"""Runs up to which the page says of each headline metric who may be the best by it: each costs as a ranking does."""
 _SCALES = ("wilson", "wald", "atanh", "logit", "log", "count")
 _POINTS = 64  # of a drawn curve
 _ROUND = (*(m * 10.0**-e for e in (4, 3) for m in (1, 2, 5)), *(k / 100 for k in range(1, 100)), 0.995, 0.998, 0.999)
@@ -72,7 +74,9 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     known = [evaluation for _, evaluation in of_classes(ranking)]
     parts = partitions(ranking) if known else []
     offered = thresholds(known) if parts and parts[0]["given"] else []
-    chosen = ranking.foremost
+    words = [_words(name, ranking) for name in metrics]
+    _judged(comparison, ranking, words)
+    chosen, shorts = ranking.foremost, distinct([run.name for run in ranking.runs], NAME)
     return {
         "level": level,
         "shown_level": fmt.level(level),
@@ -82,8 +86,13 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "rounding": ROUNDING,
         "chosen": numbers[chosen.name],
         "criterion": ranking.criterion.metrics[0],
-        "runs": [_run(run, chosen, ranking, metrics, offered, say, numbers[run.name]) for run in ranking.runs],
-        "metrics": [_words(name, ranking) for name in metrics],
+        "runs": [
+            _run(run, chosen, ranking, metrics, offered, say, short, numbers[run.name])
+            for run, short in zip(ranking.runs, shorts, strict=True)
+        ],
+        "metrics": words,
+        "opens": next((k for k, name in enumerate(metrics) if k and name in headline(ranking)), 0),
+        "words": STANDINGS,
         "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
         "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
         "partitions": parts,
@@ -97,6 +106,22 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
 def shown(text: object) -> str:
     """A name as the page shows it."""
     return for_page(one_line(text))
+
+
+def _judged(comparison: Comparison, ranking: Ranking, metrics: list[dict[str, Any]]) -> None:
+    """Add to the headline metrics the standing of each run by them."""
+    runs = ranking.runs
+    names = set(headline(ranking, len(metrics))) if 1 < len(runs) <= MAX_JUDGED else set()
+    for metric in metrics:
+        name = metric["name"]
+        if name not in names or not all(math.isfinite(run.evaluation.metrics.get(name, math.nan)) for run in runs):
+            continue
+        criterion = Criterion.of(name, ranking.criterion.catalog)
+        judged = judged_by(runs, criterion, ranking.confidence_level, comparison.how.get("seed", 0))
+        status = {run.name: ("leads" if run is judged[0] else "tied") if run.tied else "behind" for run in judged}
+        metric["standing"] = [status[run.name] for run in runs]
+        tied = how_many(sum(run.tied for run in judged), len(runs), ranking.noun)
+        metric["tied"] = f"{fmt.capital(tied)} ({fmt.level(ranking.confidence_level)})"
 
 
 def _plain(label: Any) -> Any:
@@ -143,6 +168,7 @@ def _run(
     metrics: Sequence[str],
     offered: Sequence[float],
     say: Say,
+    short: str,
     number: int,
 ) -> dict[str, Any]:
     evaluation = run.evaluation
@@ -151,6 +177,7 @@ def _run(
     out: dict[str, Any] = {
         "run": number,
         "name": for_page(say(run.name)),
+        "short": for_page(short),
         "key": run.name,
         "status": status,
         "standing": standing_word(status, ranking),

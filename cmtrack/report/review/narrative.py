@@ -27,6 +27,7 @@ from cmtrack.report.review.phrases import (
     behind_words,
     criterion_title,
     gap_words,
+    how_many,
     near_words,
     rule_title,
     say_of,
@@ -68,9 +69,8 @@ def lead(comparison: Comparison) -> str:
 
 
 def maybe(ranking: Ranking) -> str:
-    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
-    ties, of, noun = len(ranking.tied), len(ranking.standings), ranking.noun
-    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
+    """The number that may be the best, of a ranking."""
+    return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
 def verdict(comparison: Comparison) -> list[str]:

@@ -16,7 +16,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.names import MAY_BE_BEST, quoted
+from cmtrack.names import MAY_BE_BEST, distinct, quoted
 from cmtrack.plots.review.ranking import PICKED
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
@@ -30,6 +30,7 @@ from cmtrack.report.review.phrases import (
     LAST,
     STANDINGS,
     Say,
+    behind_words,
     criterion_title,
     direction,
     explained,
@@ -47,8 +48,29 @@ if TYPE_CHECKING:
 _FROM_LEADER, _FROM_BEST = "From the leader", "From the best other run"
 _NOTHING = (math.nan, math.nan)
 MAX_CELLS = 12
+MAX_OTHERS = 3
+"""Runs beside the leader in a table of segments, those first of which a sentence stands above."""
 MAX_SEGMENTS = 30
 """Segments of a table; all are in the JSON file."""
+
+NAME = 30
+"""Characters of a name in a table of the page, which are what it does not share with the others."""
+FOLDED = 5
+"""Ruled-out runs of a table that are seen at first."""
+_CONTENTS = {
+    "tables": "Ranking",
+    "segments": "Segments",
+    "probabilities": "Probabilities",
+    "further": "Notes",
+    "gates": "Gates",
+    "confusions": "What changes",
+    "figures": "Figures",
+    "aside": "Not ranked",
+    "record": "Record",
+    "python": "Reproduce",
+    "methods": "Methods",
+}
+"""Of a part of the page its link above."""
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -57,7 +79,9 @@ Table = dict[str, Any]
 def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Picture]) -> dict[str, Any]:
     """Everything on the page."""
     said = decision(comparison, beside_tables=True)
-    return {
+    tables = ranking_tables(comparison)
+    drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
+    page = {
         "title": title or default_title(comparison),
         "noun": comparison.noun,
         "run_numbers": run_numbers(comparison),
@@ -65,18 +89,13 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "headline": said[0],
         "evidence": said[1:],
         "further": further(comparison, beside_tables=True),
-        "tables": [
-            table(ranking)
-            | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
-            | {"beside": beside_rows(comparison, ranking)}
-            for place, ranking in enumerate(comparison.rankings)
-        ],
+        "tables": tables,
         "probabilities": probabilities(comparison.ranking),
         "segments": segment_tables(comparison),
         "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
-        "figures": [figure_block(picture) for picture in pictures.values()],
+        "figures": [figure_block(picture) for name, picture in pictures.items() if name != "ranking" or not drawn],
         "confusions": confusions(comparison),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
@@ -85,6 +104,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "command": reproduce.command_line(comparison),
         "methods": methods(comparison),
     }
+    return page | {"contents": [(name, text) for name, text in _CONTENTS.items() if page[name]]}
 
 
 def default_title(comparison: Comparison) -> str:
@@ -277,23 +297,49 @@ def cell(text: str, sort: float | str | None = None, beside: str | None = None, 
     """One cell; ``beside`` is its interval, in a narrow column."""
     if isinstance(sort, float) and not math.isfinite(sort):
         sort = ""
-    return {"text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None}
+    return {
+        "text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None, "short": "",
+    }  # fmt: skip
 
 
 def name_cell(name: str, run_id: str) -> Cell:
-    """A run's name, and the beginning of its id."""
+    """A run's name, and its id."""
     known = run_id and run_id != name
     return cell(name, name.lower(), title=name) | {
         "id": fmt.short_id(run_id) if known else "",
         "run_id": run_id if known else "",
+        "short": name,
     }
+
+
+def _shortened(cells: Sequence[Cell]) -> None:
+    """Give names the short form that the page shows on one line."""
+    for name, short in zip(cells, distinct([name["text"] for name in cells], NAME), strict=True):
+        name["short"] = short
+
+
+def ranking_tables(comparison: Comparison) -> list[Table]:
+    """The table of each ranking, with its name and how to read it."""
+    return [
+        table(ranking)
+        | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+        | {"beside": beside_rows(comparison, ranking)}
+        for place, ranking in enumerate(comparison.rankings)
+    ]
 
 
 def table(ranking: Ranking) -> Table:
     """Every run or model of a ranking, best first, with drawings of the intervals in their cells."""
     columns, entries = _columns(ranking), ranking.standings
     cells = [[make(entry) for _, make in columns] for entry in entries]
-    rows = [{"cells": row, "status": standing(entry, ranking)} for row, entry in zip(cells, entries, strict=True)]
+    rows: list[dict[str, Any]] = [
+        {"cells": row, "status": standing(entry, ranking), "rest": False}
+        for row, entry in zip(cells, entries, strict=True)
+    ]
+    _shortened([row[1] for row in cells])
+    rest = [line for line in rows if line["status"] == "behind"][FOLDED:]
+    for line in rest:
+        line["rest"] = True
     scales = []
     for place, (head, _) in enumerate(columns):
         if "ends" not in cells[0][place]:
@@ -305,7 +351,8 @@ def table(ranking: Ranking) -> Table:
         numbers = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
         scales += [(place, ends) for ends in numbers[:1]]
     intervals = {place for row in cells for place, c in enumerate(row) if c["beside"] is not None}
-    return {"heads": [head for head, _ in columns], "rows": rows, "with_interval": intervals, "scales": scales}
+    return {"heads": [head for head, _ in columns], "rows": rows, "with_interval": intervals, "scales": scales,
+            "n_rest": len(rest), "behind": behind_words(ranking)}  # fmt: skip
 
 
 def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
@@ -337,8 +384,6 @@ def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
         columns.append((share, lambda one: cell(fmt.chance(one.probability_best), one.probability_best)))
     elif several:
         columns.append((_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking)))
-    if ranking.shows_ranks and not criterion.pareto:
-        columns.append(("Ranks", lambda one: cell(_between(one.rank_low, one.rank_high), one.expected_rank)))
     if several:
         columns.append(("p", lambda one: _p(one, ranking)))
     if several and ranking.over:
@@ -371,10 +416,6 @@ def _difference(one: Ranked, ranking: Ranking) -> Cell:
         return _two_places(value, ends)
     text = "leader" if ranking.over and one is ranking.leader else fmt.signed(value, ends).split(" [")[0]
     return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
-
-
-def _between(low: int, high: int) -> str:
-    return f"{low}" if low == high else f"{low}–{high}"
 
 
 def _p(one: Ranked, ranking: Ranking) -> Cell:
@@ -476,7 +517,8 @@ def segment_tables(comparison: Comparison) -> list[Table]:
 
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
-    say, first = say_of(comparison), pairs[0]
+    say, first, several = say_of(comparison), pairs[0], len(pairs)
+    pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
     order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
@@ -499,6 +541,8 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
     intervals = {4 + 2 * k for k in range(len(pairs))}
     name, reading = f"By segment: {title} by {quoted(first.column)}", _segment_reading(pairs, len(rows), say)
+    if len(pairs) < several:
+        reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
     return {"name": name, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading}
 
 

@@ -108,6 +108,11 @@ def explained(level: float, noun: str = "run") -> str:
     )
 
 
+def how_many(ties: int, of: int, noun: str) -> str:
+    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
+    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
+
+
 def all_others(n: int, noun: str) -> str:
     """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
     if n == 1:

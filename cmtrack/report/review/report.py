@@ -11,17 +11,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cmtrack import notebook
 from cmtrack.comparison.result import Comparison
 from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import render_page, write_text
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.interactive import payload
-from cmtrack.report.review.page import context
+from cmtrack.report.review.narrative import decision
+from cmtrack.report.review.page import context, ranking_tables
 from cmtrack.report.review.page import table as table_of
 from cmtrack.untrusted import for_page, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
+_COLOURS = ("#2a86d1", "#d9730d")
+"""Of the bars in a notebook: of runs that may be the best, and that are ruled out; 3 : 1 or more on white and black."""
 
 
 def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
@@ -62,6 +66,14 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", data=payload(comparison), **values)
+
+
+def notebook_html(comparison: Comparison) -> str:
+    """The opening and the tables, for a notebook: in its own colours, and in two that are seen on light and dark."""
+    tables, rows = ranking_tables(comparison), notebook.ROWS
+    return render_page(
+        "notebook.html", said=decision(comparison), tables=tables, rows=rows, colours=_COLOURS, noun=comparison.noun
+    )
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:

@@ -96,7 +96,8 @@
     metric: {
       ask: function () {
         var place = Number(at("ask-metric").value), metric = data.metrics[place];
-        return { better: metric.better, says: "By " + metric.title, fill: { metric: metric.name }, text: "metric", note: needsTests,
+        return { better: metric.better, says: "By " + metric.title, fill: { metric: metric.name }, text: "metric", standing: metric.standing,
+                 note: metric.standing ? " " + metric.tied + "." : needsTests,
                  rows: runs.map(function (run) { return { value: run.values[3 * place], low: run.values[3 * place + 1], high: run.values[3 * place + 2] }; }) };
       },
     },
@@ -176,19 +177,20 @@
     });
     var scale = scaleOf(held.map(function (place) { return found.rows[place]; })), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
     var columns = found.counts ? data.formulas.heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
-    var head = make("tr", {}, ["#", "Run", "In the ranking", "Value", ""].map(function (name, k) { return make(name || scale ? "th" : "td", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
+    var head = make("tr", {}, ["#", "Run", found.standing ? "Standing" : "In the ranking above", "Value", ""].map(function (name, k) { return make(name || scale ? "th" : "td", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
     if (scale) { head.lastChild.className = "scale"; head.lastChild.append(make("span", {}, [shownNumber(scale[0])]), make("span", {}, [shownNumber(scale[1])])); }
     columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [capital(data.formulas.heads[k])])); });
     var body = make("tbody", {}, held.map(function (place) {
       var run = runs[place], row = found.rows[place];
-      var line = make("tr", { "class": run.status, "data-run": run.run, "data-value": String(row.value), "data-low": String(row.low), "data-high": String(row.high) }, [
+      var status = found.standing ? found.standing[place] : "open";
+      var line = make("tr", { "class": status + (run === chosen ? " chosen" : ""), "data-run": run.run, "data-value": String(row.value), "data-low": String(row.low), "data-high": String(row.high) }, [
         make("td", { "class": "n" }, [row.rank === null ? "–" : String(row.rank)]),
         make("td", { "class": "run" }, [picker(run)]),
-        make("td", {}, [make("span", { "class": "badge " + run.status }, [run.standing])]),
-        make("td", { "class": "n" }, [shownNumber(row.value, row.low, row.high)]),
+        make("td", {}, found.standing ? [make("span", { "class": "badge " + status }, [data.words[status]])] : [run.standing]),
+        make("td", { "class": "n", "data-head": "Value" }, [shownNumber(row.value, row.low, row.high)]),
         make("td", { "class": "i" }, [shownInterval(row.low, row.high)].concat(scale && isFinite(row.value) ? [barOf(row, scale)] : [])),
       ]);
-      columns.forEach(function (k) { line.append(make("td", { "class": "n" }, [row.counts ? shownCount(row.counts[k]) : "–"])); });
+      columns.forEach(function (k) { line.append(make("td", { "class": "n", "data-head": capital(data.formulas.heads[k]) }, [row.counts ? shownCount(row.counts[k]) : "–"])); });
       return line;
     }));
     box.replaceChildren(make("table", { "class": "answer" }, [make("thead", {}, [head]), body]));
@@ -200,6 +202,7 @@
     copies(found);
     mark();
     sieve();
+    dispatchEvent(new Event("resize"));  // it may not fit
   }
   function shownCount(n) { return Number.isInteger(n) ? whole(n) : fixed(n, 1); }
   function scaleOf(rows) {
@@ -213,7 +216,7 @@
     function x(value) { return (5 + 80 * (value - scale[0]) / (scale[1] - scale[0])).toFixed(2); }
     var parts = isFinite(row.low) ? [make("path", { "class": "reach", d: "M" + x(row.low) + " 6H" + x(row.high) })] : [];
     parts.push(make("circle", { "class": "value", cx: x(row.value), cy: 6, r: 3.5 }));
-    return make("svg", { "class": "bar", viewBox: "0 0 90 12", width: 90, height: 12, "aria-hidden": "true" }, parts);
+    return make("svg", { "class": "bar", viewBox: "0 0 90 12", width: 90, height: 12, "aria-hidden": "true", fill: "none", "stroke-width": 2 }, parts);
   }
   function copies(found) {
     var text = data.texts[found.text];
@@ -235,7 +238,7 @@
 
   // -- any run against the chosen one --------------------------------------------------------------------------------
   function picker(run) {
-    var button = make("button", { type: "button", "class": "pick", "aria-pressed": "false" }, [run.name.replace(/^“|”$/g, "")]);
+    var button = make("button", { type: "button", "class": "pick", "aria-pressed": "false" }, [run.short]);
     if (run !== chosen) { button.title = "Compare with the chosen run"; }
     button.addEventListener("click", function () { pick(run.run); });
     return button;
@@ -262,7 +265,7 @@
   function against() {
     var run = byNumber[state.other], found = run && run.against, part = at("pair");
     if (!run || !part) { return; }
-    part.querySelectorAll(".rival").forEach(function (span) { span.textContent = run.name; });
+    document.querySelectorAll(".rival").forEach(function (span) { span.textContent = run.name; });
     var sentences = at("pair-sentences"), table = at("pair-table");
     if (sentences && found) {
       sentences.replaceChildren.apply(sentences, found.sentences.map(function (text) { return make("p", {}, [text]); }));
@@ -336,6 +339,7 @@
       var number = Number(row.getAttribute("data-run"));
       row.hidden = byNumber[number] ? !kept.has(number) : Boolean(wanted || tied);
     });
+    document.querySelectorAll("button.unfold").forEach(function (button) { if (wanted) { button.click(); } });
     at("find-live").textContent = wanted || tied ? held + " of " + runs.length + " runs" : "";
   }
 
@@ -368,6 +372,7 @@
                 threshold: data.thresholds.length > 0, segment: data.segments.length > 0 };
   Object.keys(there).forEach(function (name) { at("ask-is-" + name).parentNode.hidden = !there[name]; });
   fill(at("ask-metric"), data.metrics.map(function (metric) { return metric.title; }));
+  at("ask-metric").value = data.opens;
   if (there.groups) {
     fill(at("ask-groups"), data.partitions.map(function (part) { return part.title; }));
     group();
@@ -410,7 +415,7 @@
     fill(at("pair-with"), runs.map(function (run) { return run.name; }));
     at("pair-with").options[runs.indexOf(chosen)].disabled = true;
     at("pair-with").addEventListener("change", function () { pick(runs[at("pair-with").value].run); at("pair-bar").hidden = true; });
-    at("pair-knob").hidden = false;
+    at("pair-knob").hidden = at("hint").hidden = false;
     at("pair-show").addEventListener("click", function () { at("pair").scrollIntoView(); at("pair-with").focus({ preventScroll: true }); });
     at("pair-close").addEventListener("click", function () { at("pair-bar").hidden = true; });
     state.other = Number(at("pair").getAttribute("data-rival") || state.other);
@@ -426,5 +431,5 @@
     at("find-name").addEventListener("input", sieve);
     at("find-tied").addEventListener("change", sieve);
   }
-  at("ask").hidden = runs.length < 2 && !there.groups;
+  at("ask").hidden = at("to-ask").hidden = runs.length < 2 && !there.groups;
   show();

@@ -14,7 +14,7 @@ import pytest
 from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
-from cmtrack.report.review.phrases import say_of
+from cmtrack.report.review.phrases import STANDINGS, say_of
 from support.problems import random_guesses, random_labels, random_models, random_scores
 
 pytestmark = pytest.mark.slow
@@ -128,9 +128,43 @@ def test_another_metric(page, evaluations):
     ):
         choose(page, "metric", title)
         held_to(page, evaluations, metric, better)
+        ranking = compare(evaluations, rank_by=metric, extra_metrics=[GAIN]).ranking
+        assert standings(page) == {run.name: standing_of(run, ranking) for run in ranking.runs}
     text = page.locator("#ask-answer").inner_text()
     assert text.startswith("By area under the ROC curve for “legs six”: ")
+    assert re.search(r"\. (Both|All|\d of) ?\d? runs may be the best \(95 %\)\.$", text)
+    choose(page, "metric", "Weighted recall")  # none of the headline: nobody has asked who may be the best by it
+    text = page.locator("#ask-answer").inner_text()
     assert text.endswith("To see which runs may be the best, run the code below: it compares them row by row.")
+    assert_open(page)
+
+
+def standings(page):
+    """Of each run the class of its row, which its bar has the colour of; the badge says the same."""
+    found = page.locator("#ask-table tbody tr").evaluate_all(
+        "rows => rows.map(row => [row.querySelector('.run').textContent, row.classList[0], "
+        "row.querySelector('.badge').textContent])"
+    )
+    assert all(word == STANDINGS[status] for _, status, word in found)
+    return {name: status for name, status, _ in found}
+
+
+def standing_of(run, ranking):
+    return "leads" if run is ranking.leader else "tied" if run.tied else "behind"
+
+
+def assert_open(page):
+    """Who may be the best is not said: no badge, and every bar of one colour that is neither standing's."""
+    assert page.locator("#ask-table .badge").count() == 0
+    strokes = page.locator("#ask-table svg.bar .reach").evaluate_all(
+        "bars => bars.map(b => getComputedStyle(b).stroke)"
+    )
+    decided = page.locator("table.ranking svg.bar .reach").evaluate_all(
+        "bars => bars.map(b => getComputedStyle(b).stroke)"
+    )
+    assert len(set(strokes)) == 1
+    assert strokes[0] not in decided
+    assert page.locator("#ask-table th").nth(2).inner_text() == "In the ranking above"
 
 
 def groupings(page):
@@ -176,6 +210,7 @@ def test_every_grouping_and_mode(page, evaluations):
         ):
             choose(page, "of-groups", title)
             held_to(page, judged, metric, better)
+    assert_open(page)
 
 
 def test_menus_and_heads_are_words_and_names_of_the_data_stand_as_they_are(page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as escaping
 import json
 import math
 import shlex
@@ -507,11 +508,21 @@ def test_names_and_labels_are_text_and_nothing_else():
         assert "<script" not in line.replace("\\<script", "")
 
 
+def test_a_notebook_shows_the_opening_and_the_table_with_its_bars(close):
+    text, opening = close._repr_html_(), verdict(close)
+    assert all(sentence in escaping.unescape(text) for sentence in opening[:3])
+    assert text.count("<svg") == 2 * len(close.runs)
+    assert text.index("<svg") > text.index("may be the best")
+    assert "<style" not in text  # notebooks differ in what they do with it
+    assert text.count(".report(") == 1
+
+
 def test_the_page_refers_to_nothing_outside(close):
     page = html(close)
     for forbidden in ("http://", "https://", "localStorage", "<link", "@import", 'src="/', "url("):
         assert forbidden not in page
-    assert page.count("<figure") == page.count("<figcaption") == len(close.figures())
+    assert page.count("<figure") == page.count("<figcaption") == len(close.figures()) - 1
+    assert "<title>Ranking</title>" not in page  # its table has the bars
 
 
 @pytest.mark.slow
