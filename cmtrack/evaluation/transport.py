@@ -651,6 +651,10 @@ class Transported:
         ]
         if few:
             out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
+        ends = np.bincount(target.strata, target.shares)
+        absent = [name for name, share in zip(target.names, ends, strict=True) if share < 1e-6]
+        if target.estimated is not None and absent:
+            out.append(f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are too narrow")
         summed = isinstance(self.evaluation.rows, Predictions) and target.estimated is None
         if self.evaluation.cluster_errors is not None and not summed:
             out.append("rows belong together in groups: these errors take them for independent")

@@ -381,3 +381,9 @@ def test_homogeneity_as_in_the_vector() -> None:
     )
     with pytest.raises(ValueError, match="the audited rows must have the classes"):
         TWO.at(0.05).homogeneity(of_table(FOUR))
+
+
+def test_an_estimated_share_of_0_is_said() -> None:
+    there = BINS.at(np.repeat(SCORES, [1800, 160, 30, 10]))
+    assert there.shares[1] == 0
+    assert "the estimated share of “1” is 0: intervals that rest on it are too narrow" in there.warnings
