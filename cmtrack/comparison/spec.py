@@ -37,7 +37,11 @@ def _equivalence(margin: float | None) -> float | None:
 
 
 def _shares(shares: Any) -> Any:
-    if shares is None or isinstance(shares, Mapping):
+    if isinstance(shares, Mapping):  # names as texts, as in files
+        if not all(isinstance(share, (int, float)) for share in shares.values()):
+            raise TypeError(f"at must be a share, or shares by class or group, got {shares!r:.60}")
+        return {str(name): float(share) for name, share in shares.items()}
+    if shares is None:
         return shares
     if isinstance(shares, bool) or not isinstance(shares, (int, float)) or not 0 <= shares <= 1:
         raise ValueError(f"at must be a share between 0 and 1, or shares by class or group, got {shares!r:.60}")

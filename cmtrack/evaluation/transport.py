@@ -166,13 +166,17 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
 
 
 def _members(evaluation: Evaluation, names: list[Label]) -> dict[Any, Any]:
-    """The classes of each name, shape (K,): of labels, or of the groups of the last step that has them all."""
+    """The classes of each name, shape (K,): of labels, or of the groups of the last step that has them all.
+
+    A text stands for a label of that text, too: files have no other names.
+    """
     labels = evaluation.labels
-    if all(name in labels for name in names):
-        return {name: np.array([label == name for label in labels]) for name in names}
-    for step in reversed(evaluation._views.composed.values()):
-        if all(name in step.labels for name in names):
-            return {name: step.group_of_class == step.labels.index(name) for name in names}
+    steps = [(step.labels, step.group_of_class) for step in reversed(evaluation._views.composed.values())]
+    for known, place in [(labels, np.arange(len(labels))), *steps]:
+        by_text = {str(label): label for label in known}
+        meant = [name if name in known else by_text.get(name) if isinstance(name, str) else None for name in names]
+        if all(name in known for name in meant) and len(set(meant)) == len(meant):
+            return {name: place == known.index(name) for name in meant}
     unknown = next((name for name in names if name not in labels), names[0])
     raise ValueError(f"shares must be of the classes {listed(labels, 8)} or of the groups of one step, got {unknown!r}")
 

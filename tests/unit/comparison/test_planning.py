@@ -8,6 +8,7 @@ import pytest
 from cmtrack import Costs, Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.planning import Resolution, equivalence, optimism
+from cmtrack.report.review.bundle import Outcome, verify
 from support.problems import random_models, random_problem
 
 Y = np.array([0, 1] * 100)
@@ -192,3 +193,9 @@ def test_groups_have_shares_too() -> None:
 def test_bad_options(options, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         CompareOptions(**options)
+
+
+@pytest.mark.parametrize("at", [0.1, {1: 0.2}], ids=str)
+def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
+    file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(tmp_path / "review.zip")
+    assert verify(file).outcome is Outcome.VERIFIED
