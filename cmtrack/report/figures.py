@@ -167,6 +167,7 @@ CLASSES = (
         "the largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.roc_figure,
         section="good",
+        logged="file",
     ),
     FigureEntry(
         "precision_recall",

@@ -141,9 +141,9 @@ def log_evaluation(
         A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and below its figures;
         by default the number of rows and classes. The digest of the rows links runs on the same data, not the name.
     figures : "auto", "all", True, False or list of str, default "auto"
-        Which are drawn: with "auto" or True those of a report, of which the confusion matrices are files of the run,
-        too; with "all" or by name (:meth:`Evaluation.figures`) each is also a file, and drawn with every ``step``; with
-        False none, and no image.
+        Which are drawn: with "auto" or True those of a report, of which the confusion matrices and the ROC curve are
+        files of the run, too; with "all" or by name (:meth:`Evaluation.figures`) each is also a file, and drawn with
+        every ``step``; with False none, and no image.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options

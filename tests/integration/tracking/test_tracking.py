@@ -426,7 +426,7 @@ def test_figures_are_chosen(store, drawn):
             found[figures] = {file.removeprefix(f"{prefix}cmtrack_") for file in files if file.endswith(".png")}
             page = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/{prefix}cmtrack_report.html")
             shown[figures] = page.count("<svg ")
-    assert found["auto"] == {"confusion_matrix.png"}
+    assert found["auto"] == {"confusion_matrix.png", "roc.png"}
     assert {"confusion_matrix.png", "roc.png", "gains.png", "score_histogram.png"} <= found["all"]
     assert shown["auto"] == 4  # the matrix, two curves, reliability
     assert shown["all"] == len(found["all"]) > 4
