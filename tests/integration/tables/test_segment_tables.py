@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from cmtrack import (
     Accumulator,
@@ -306,8 +307,10 @@ def test_vector_26():
     frame = table.to_frame("multiclass/accuracy").set_index("segment").loc[list("abcd")]
     near = {"abs": 6e-11}
     assert frame["value"].tolist() == pytest.approx([5 / 6, 3 / 7, 1, 1 / 2])
-    assert frame["low"].tolist() == pytest.approx([0.3487113572, 0.1212531756, 0.4462429746, 0.0651908360], **near)
-    assert frame["high"].tolist() == pytest.approx([0.9790323565, 0.8030159736, 1, 0.9348091640], **near)
+    alpha = 2 * stats.norm.sf(2.4909151310)  # of four segments; Clopper and Pearson (1934): fewer than ten hits each
+    for (low, high), hits, n in zip(frame[["low", "high"]].to_numpy(), (5, 3, 5, 1), (6, 7, 5, 2), strict=True):
+        assert low == pytest.approx(stats.beta.ppf(alpha / 2, hits, n - hits + 1), **near)
+        assert high == pytest.approx(1 if hits == n else stats.beta.isf(alpha / 2, hits + 1, n - hits), **near)
     apart = [0.1904761905, -0.4175824176, 0.4, -0.2222222222]
     assert frame["difference"].tolist() == pytest.approx(apart, **near)
     low = [-0.3439391327, -0.7481410930, -0.2024803890, -0.6916224491]
