@@ -18,7 +18,7 @@ from cmtrack.statistics.inputs import FloatArray, IntArray, to_float_array
 
 FEW = 20
 """Samples without which a share is told from another by an exact test."""
-RARE = 10
+RARE = 20
 """Hits, or misses, below which Wilson's interval of a share does not hold at the level of several at once."""
 
 
@@ -121,11 +121,11 @@ class Estimates:
         return self.values - low, high - self.values
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of the interval of each value: those of :meth:`arms`, of shares of fewer than 10 hits or misses exact.
+        """Ends of the interval of each value: those of :meth:`arms`, of shares of fewer than 20 hits or misses exact.
 
-        At the level of several intervals Wilson's of rare events hold together far too seldom (in .81 of samples at
-        .95); Clopper and Pearson's (1934) do. Where the error rests on few clusters, its level is that of Student's
-        quantile.
+        At the level of several intervals Wilson's of rare events hold together too seldom (at .95 in .81 of samples;
+        with nine hits expected in each of ten segments in .91); Clopper and Pearson's (1934) do. Where the error rests
+        on few clusters, its level is that of Student's quantile.
         """
         down, up = self.arms(level)
         low, high = self.values - down, self.values + up

@@ -307,7 +307,7 @@ def test_vector_26():
     frame = table.to_frame("multiclass/accuracy").set_index("segment").loc[list("abcd")]
     near = {"abs": 6e-11}
     assert frame["value"].tolist() == pytest.approx([5 / 6, 3 / 7, 1, 1 / 2])
-    alpha = 2 * stats.norm.sf(2.4909151310)  # of four segments; Clopper and Pearson (1934): fewer than ten hits each
+    alpha = 2 * stats.norm.sf(2.4909151310)  # of four segments; Clopper and Pearson (1934): fewer than 20 hits each
     for (low, high), hits, n in zip(frame[["low", "high"]].to_numpy(), (5, 3, 5, 1), (6, 7, 5, 2), strict=True):
         assert low == pytest.approx(stats.beta.ppf(alpha / 2, hits, n - hits + 1), **near)
         assert high == pytest.approx(1 if hits == n else stats.beta.isf(alpha / 2, hits + 1, n - hits), **near)
