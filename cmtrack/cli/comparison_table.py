@@ -217,7 +217,7 @@ def _mean(one: Ranked) -> str:
 def _status(one: Ranked, ranking: Ranking) -> str:
     from cmtrack.report.review.phrases import standing, standing_word
 
-    return standing_word(standing(one, ranking), ranking)
+    return standing_word(standing(one, ranking), ranking, one.tied)
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------------------

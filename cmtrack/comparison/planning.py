@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -88,6 +88,19 @@ class Resolution:
         error = self.errors[run] if run is not None else next(iter(self.errors.values()), math.nan)
         return self.rows * (self._reach * error / difference) ** 2
 
+    def rows_more(self, run: str) -> float:
+        """Further rows that would show a true difference of the size that is seen.
+
+        0 where these rows show it, NaN without a difference.
+        """
+        seen = abs(self.differences[run])
+        return float(np.ceil(max(self.rows_for(seen, run) - self.rows, 0.0))) if seen > 0 else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        more = {name: self.rows_more(name) for name in self.errors}
+        return {"rows": self.rows, "smallest_difference": self.smallest_difference, "rows_more": more}
+
     def to_frame(self) -> pd.DataFrame:
         """One row a run but the leader.
 
@@ -101,9 +114,7 @@ class Resolution:
 
         rows = []
         for name, error in self.errors.items():
-            seen = abs(self.differences[name])
-            more = max(self.rows_for(seen, name) - self.rows, 0.0) if seen > 0 else math.nan
-            rows.append((name, self.differences[name], error, self._reach * error, np.ceil(more)))
+            rows.append((name, self.differences[name], error, self._reach * error, self.rows_more(name)))
         columns = ["name", "difference", "standard_error", "smallest_difference", "rows_more"]
         return pd.DataFrame(rows, columns=columns)
 

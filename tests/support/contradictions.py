@@ -368,7 +368,7 @@ def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
             wrong += _in_standings(runs, level, data["criterion"], several=len(runs) > 1)
         wrong += _in_tables(runs, rows, comparison, terminal, text)
     if data["best"] is not None:
-        wrong += _in_headline(data, said)
+        wrong += _in_headline(data, said) + _in_plans(data, said)
     if figures and comparison.ranking is not None and not comparison.criterion.pareto:
         wrong += _in_figure(comparison)
     return wrong
@@ -472,7 +472,8 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
             wrong.append(f"{match[0]!r}, and it is {len(tied)} of {len(runs)}")
     for match in re.finditer(r"Only (“.*?”) (?:is|are) ruled out as the best\.", said):
         wrong += [f"{name} is said to be behind, and is {status[name]!r}" for name in re.findall("“(.*?)”", match[1])
-                  if name in status and status[name] != "behind"]  # fmt: skip
+                  if name in status and status[name] != "behind"
+                  and (status[name] != "equivalent" or name in {run["name"] for run in tied})]  # fmt: skip
     chances = {run["name"]: run["probability_best"] for run in runs}
     for match in re.finditer(r"“([^”]*)” is the best with probability (\d+) %", said):
         p = chances.get(match[1])
@@ -483,6 +484,25 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
             or p < 0.1
         ):
             wrong.append(f"{match[0]!r}: {p}")
+    return wrong
+
+
+def _in_plans(data: dict[str, Any], said: str) -> list[str]:
+    """What selection is worth, the rows that would decide, and equivalent runs, against the data."""
+    wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
+    for match in re.finditer(rf"About ({_NUMBER}) of it is selection: the (\w+) of at least (\d+) runs", said):
+        looks, value = data["looks"], read(match[1])
+        if abs(value - looks["optimism"]) > 0.06 * looks["optimism"] or int(match[3]) != looks["runs"]:
+            wrong.append(f"{match[0]!r}: {looks}")
+        if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
+            wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
+    for match in re.finditer(rf"[Aa]bout ({_NUMBER}) (?:rows more would decide )?between “.*?” and “(.*?)”[, ]", said):
+        more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]
+        if abs(read(match[1]) - more) > 0.06 * more or not run["tied"] or run["status"] == "equivalent":
+            wrong.append(f"{match[0]!r}: {more} more, and it is {run['status']!r}")
+    for match in re.finditer(r"Equivalent within (\S+): (“.*?”) (?:is|are) shown", said):
+        wrong += [f"{match[0]!r}: {name} is {runs[name]['status']!r}" for name in re.findall("“(.*?)”", match[2])
+                  if runs[name]["status"] not in ("equivalent", "chosen")]  # fmt: skip
     return wrong
 
 

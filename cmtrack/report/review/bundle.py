@@ -387,10 +387,10 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if foreign:
         compared.lacking.append(f"the page, which cmtrack {version} made: it may word and compute otherwise")
     anew = to_dict(comparison)
-    skipped = {"segments", "summary", "notes"} if compared.lacking else set()
+    skipped, derived = {"segments", "summary", "notes"} if compared.lacking else set(), ("looks", "resolution")
     for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
         compared.numbers, compared.texts = 0, texts
-        for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name)):
+        for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name in derived, name)):
             compared.compare(stated.get(name), anew[name], name)
     compared.page = html(comparison, title)
     if foreign:  # numbers of another version that differ prove nothing

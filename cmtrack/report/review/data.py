@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from cmtrack.comparison.run import Run
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.narrative import verdict
-from cmtrack.report.review.phrases import LAST, standing
+from cmtrack.report.review.phrases import LAST, asked, standing
 from cmtrack.report.review.record import as_data, varying
 from cmtrack.schemas import REVIEW
 
@@ -101,6 +101,7 @@ def _row(place: int, entry: Ranked, ranking: Ranking) -> dict[str, Any]:
 def to_dict(comparison: Comparison) -> dict[str, Any]:
     """Everything of a comparison that JSON can hold; NaN is None."""
     criterion, best = comparison.criterion, comparison.best
+    looks, resolution = asked(comparison, "looks"), asked(comparison, "resolution")
     data: dict[str, Any] = as_plain(
         {
             "schema": REVIEW.newest,
@@ -120,6 +121,8 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "repeated": None if comparison.repeated is None else _repeated(comparison.repeated),
             "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
             "left_out": [_run(left.run) | {"reason": left.reason, "last": left.last} for left in comparison.left_out],
+            "looks": None if looks is None else {n: v for n, v in asdict(looks).items() if n != "reviews"},  # no tags
+            "resolution": None if resolution is None else resolution.to_dict(),
             "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
             "notes": comparison.notes,

@@ -92,7 +92,7 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         ],
         "metrics": words,
         "opens": next((k for k, name in enumerate(metrics) if k and name in headline(ranking)), 0),
-        "words": STANDINGS,
+        "words": STANDINGS | {"equivalent": standing_word("equivalent", ranking)},
         "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
         "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
         "partitions": parts,
@@ -119,6 +119,8 @@ def _judged(comparison: Comparison, ranking: Ranking, metrics: list[dict[str, An
         criterion = Criterion.of(name, ranking.criterion.catalog)
         judged = judged_by(runs, criterion, ranking.confidence_level, comparison.how.get("seed", 0))
         status = {run.name: ("leads" if run is judged[0] else "tied") if run.tied else "behind" for run in judged}
+        if criterion == ranking.criterion:
+            status |= {run.name: "equivalent" for run in runs if math.isfinite(run.equivalent_within)}
         metric["standing"] = [status[run.name] for run in runs]
         tied = how_many(sum(run.tied for run in judged), len(runs), ranking.noun)
         metric["tied"] = f"{fmt.capital(tied)} ({fmt.level(ranking.confidence_level)})"
@@ -180,7 +182,7 @@ def _run(
         "short": for_page(short),
         "key": run.name,
         "status": status,
-        "standing": standing_word(status, ranking),
+        "standing": standing_word(status, ranking, run.tied),
         "values": packed(triples),
     }
     if not isinstance(evaluation, Evaluation):

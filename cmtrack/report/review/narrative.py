@@ -23,14 +23,18 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
     Say,
+    about_rows,
     all_others,
+    asked,
     behind_words,
+    counts_rows,
     criterion_title,
     gap_words,
     how_many,
     near_words,
     rule_title,
     say_of,
+    selection_words,
     short_names,
     tie_sentence,
 )
@@ -98,10 +102,10 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     head = _headline(ranking, say)
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    said = [_warned(head, ranking, say), *_standing(ranking, say)]
+    said = [_warned(head, ranking, say), *_standing(ranking, say, selection_words(comparison))]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         said += _tie(comparison, ranking, say)
-    said += [*_price(ranking, say), *by_segment(comparison)]
+    said += [*_price(ranking, say), *equivalents(ranking, say), *rows_more(comparison, say), *by_segment(comparison)]
     said += [*gates, *unpaired(ranking, say)]
     return [*said, *apart(comparison.rankings, comparison.reads)]
 
@@ -177,8 +181,8 @@ def _value(entry: Ranked) -> str:
     return fmt.with_interval(entry.value, entry.interval)
 
 
-def _standing(ranking: Ranking, say: Say) -> list[str]:
-    """The leader, the runs that may be the best, too, and those that are ruled out."""
+def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list[str]:
+    """The leader and what its choice is worth, the runs that may be the best, too, and those that are ruled out."""
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     first = ranking.leader
     name = say(first.name)
@@ -205,7 +209,7 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         said = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
         if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
             said = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
-    return [" ".join([said, *_others(ranking, say), *picking(ranking)])]
+    return [" ".join([said, *selection, *_others(ranking, say), *picking(ranking)])]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
@@ -225,6 +229,35 @@ def picking(ranking: Ranking) -> list[str]:
         return []
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
     return [f"(* Wider, because the {best} of {ranking.picked_from} was picked.)"]
+
+
+def equivalents(ranking: Ranking, say: Say) -> list[str]:
+    """The runs that are shown to be as good as the leader, but for the margin."""
+    names = [say(run.name) for run in ranking.runs if math.isfinite(run.equivalent_within)]
+    if not names or ranking.equivalence is None:
+        return []
+    who = f"{fmt.listed(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
+    return [f"Equivalent within {ranking.equivalence:g}: {who} by less from {say(ranking.leader.name)}."]
+
+
+def rows_more(comparison: Comparison, say: Say) -> list[str]:
+    """The rows that would tell the leader from each run that may be the best, too, the fewest first."""
+    ranking, resolution = comparison.ranking, asked(comparison, "resolution")
+    if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
+        return []
+    open_ones = [run.name for run in ranking.runs[1:] if run.tied and math.isnan(run.equivalent_within)]
+    needed = {name: resolution.rows_more(name) for name in open_ones if name in resolution.errors}
+    words = [
+        f"{about_rows(more, resolution.rows)} between {say(ranking.leader.name)} and {say(name)}"
+        for name, more in sorted(needed.items(), key=lambda one: one[1])
+        if more > 0
+    ]
+    if not words:
+        return []
+    first, *others = words
+    said = [first.replace(" between", " more would decide between", 1), *(one.replace(" rows ", " ") for one in others)]
+    seen = "difference is the one" if len(words) == 1 else "differences are those"
+    return [f"{fmt.capital(fmt.listed(said))}, if the true {seen} seen here."]
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:

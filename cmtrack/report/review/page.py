@@ -395,7 +395,7 @@ def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
 
 def _standing(one: Ranked, ranking: Ranking) -> Cell:
     status = standing(one, ranking)
-    return cell(standing_word(status, ranking), [*STANDINGS].index(status))
+    return cell(standing_word(status, ranking, one.tied), [*STANDINGS].index(status))
 
 
 def _value(one: Ranked, name: str, ranks: bool) -> Cell:

@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
@@ -27,6 +30,9 @@ STANDINGS = {
 }  # fmt: skip
 """Of a status in data its word."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
+_LEAST_SELECTION = 0.01
+"""Part of the leader's interval below which what selection is worth has no sentence."""
+_MANY = 1000
 Say: TypeAlias = Callable[[str], str]
 Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 
@@ -88,10 +94,10 @@ def standing(run: Ranked, ranking: Ranking) -> str:
     return "tied" if run.tied else "behind"
 
 
-def standing_word(status: str, ranking: Ranking) -> str:
-    """The word for a status: "may be the best", or "ruled out"."""
+def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
+    """The word for a status: "may be the best", or "ruled out"; of an equivalent run also whether it is ruled out."""
     if status == "equivalent" and ranking.equivalence is not None:
-        return f"equivalent within {ranking.equivalence:g}"
+        return f"{'' if tied else 'ruled out, but '}equivalent within {ranking.equivalence:g}"
     return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
 
@@ -134,6 +140,38 @@ def gap_words(difference: float, ends: tuple[float, float], direction: str, name
     if direction == "nearest zero":
         way = "closer to zero than" if difference < 0 else "farther from zero than"
     return f"{shown} {way} {name} {fmt.interval(difference, ends)}".rstrip()
+
+
+# -- what the rows can show, and were asked --------------------------------------------------------------------
+
+
+def asked(comparison: Comparison, name: str) -> Any:
+    """``comparison.looks`` or ``comparison.resolution``; None where a comparison has none."""
+    try:
+        return getattr(comparison, name)
+    except ValueError:
+        return None
+
+
+def selection_words(comparison: Comparison) -> list[str]:
+    """The part of the leader's value that having been chosen is worth; nothing where it is not worth a sentence."""
+    looks = asked(comparison, "looks")
+    if looks is None or looks.runs < 2 or not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
+        return []
+    end = "highest" if comparison.criterion.direction == "higher" else "lowest"
+    part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
+    return [f"About {part} of it is selection: the {end} of at least {looks.runs} runs judged on these rows."]
+
+
+def counts_rows(evaluation: BaseEvaluation) -> bool:
+    """False where sampling weights count in other units than rows."""
+    rows = evaluation.statistics.digest.rows
+    return getattr(evaluation, "weights_are", None) != "sampling" or abs(evaluation.n_samples - rows) < 0.5
+
+
+def about_rows(more: float, rows: float) -> str:
+    """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
+    return f"about {float(f'{more:.2g}'):,.0f} rows" if more < _MANY * rows else f"over {_MANY:,} times these rows"
 
 
 # -- ties ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ from cmtrack import Costs, Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.planning import Resolution, equivalence, optimism
 from cmtrack.report.review.bundle import Outcome, verify
+from cmtrack.report.review.interactive import payload
+from cmtrack.report.review.report import markdown
+from support.contradictions import in_review
 from support.problems import random_models, random_problem
 
 Y = np.array([0, 1] * 100)
@@ -83,6 +86,38 @@ def test_equivalence_is_a_status_of_its_own() -> None:
 def test_a_review_says_equivalent(tmp_path) -> None:
     page = compare(PAIR, rank_by="multiclass/accuracy", equivalence=0.1).report(tmp_path / "review.html").read_text()
     assert "equivalent within 0.1" in page
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"equivalence": 0.05}, {"equivalence": 0.2, "rank_by": "probability/log_loss"}]
+)
+def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(options) -> None:
+    y, models = random_models((2.0, 1.9, 1.9, 1.8), n=300)
+    runs = {name: evaluate(y, y_prob=p) for name, p in zip("abcd", models, strict=True)}
+    comparison = compare(runs, **{"rank_by": "multiclass/accuracy"} | options)
+    said = comparison.summary()
+    assert in_review(comparison) == []
+    assert f"About {comparison.looks.optimism:.2g} of it is selection: the " in said
+    assert "est of at least 4 runs judged on these rows." in said
+    equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
+    needed = {run.name: comparison.resolution.rows_more(run.name) for run in comparison.runs[1:] if run.tied}
+    for name, more in needed.items():
+        assert (f"“a” and “{name}”" in said) == (name not in equal and more > 0)
+    assert ("more would decide between" in said) == (not equal.issuperset(needed))
+    assert ("Equivalent within" in said) == bool(equal)
+    for run in [run for run in comparison.runs if run.name in equal]:
+        word = f"{'' if run.tied else 'ruled out, but '}equivalent within {run.equivalent_within:g}"
+        assert f'"standing":"{word}"' in payload(comparison)
+        assert f" {run.name} | {word} |" in markdown(comparison)
+
+
+def test_a_review_of_one_run_or_two_metrics_has_nothing_of_it() -> None:
+    alone, front = compare({"a": PAIR["a"]}), compare(PAIR, rank_by=["multiclass/accuracy", "binary/recall"])
+    for comparison in (alone, front):
+        assert "selection" not in comparison.summary()
+        assert "would decide" not in comparison.summary()
+        assert comparison.to_dict()["resolution"] is None
+    assert front.to_dict()["looks"] is None
 
 
 @pytest.mark.parametrize("margin", [0, -0.01, float("inf")])
