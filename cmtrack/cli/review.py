@@ -87,7 +87,9 @@ def review_command(
     with working() as step:
         comparison = compared(step, **options)
         step("writing the review", 0, 0)
-        written = [str(_write(comparison.report, path)) for path in paths]
+        from cmtrack.tracking.settings import lists_rows
+
+        written = [str(_write(lambda path: comparison.report(path, rows=lists_rows()), path)) for path in paths]
         if bundle_file is not None:
             written.append(str(_write(lambda path: comparison.bundle(path, rows=bundle_rows), bundle_file)))
         write_csv(comparison, csv_file)

@@ -159,7 +159,7 @@ class Comparison:
 
         return draw_figures(self)
 
-    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+    def report(self, path: str | Path, *, title: str | None = None, rows: bool = True) -> Path:
         """Write the review.
 
         Parameters
@@ -167,6 +167,9 @@ class Comparison:
         path : path
             ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json`` plain data.
         title : str, optional
+        rows : bool, default True
+            Whether the page lists single rows, ten that the run to take breaks; ids only where they are kept with the
+            rows (``CMTRACK_ROW_IDS``).
 
         Returns
         -------
@@ -180,7 +183,7 @@ class Comparison:
         """
         from cmtrack.report.review.report import write
 
-        return write(self, Path(path), title)
+        return write(self, Path(path), title, rows=rows)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
         """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.

@@ -26,6 +26,7 @@ from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
 from cmtrack.tracking.runs import client_for, from_entity, version_for, versions_of
+from cmtrack.tracking.settings import lists_rows
 from cmtrack.tracking.store import end_run, experiment_named
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems:
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         folder = Path(scratch)
         files: dict[str, Callable[[], str]] = {
-            HTML_FILE: lambda: html(comparison, pictures=shown),
+            HTML_FILE: lambda: html(comparison, pictures=shown, rows=lists_rows()),
             MARKDOWN_FILE: lambda: text,
             JSON_FILE: lambda: as_json(comparison),
             TABLE_FILE: lambda: ranking_json(comparison),

@@ -91,6 +91,11 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
     return KeptRows("labels", limited, f"predictions={asked!r}") if wanted == "labels" else KeptRows("all", limited)
 
 
+def lists_rows() -> bool:
+    """True where a review may list rows: where the settings let them be written with their probabilities."""
+    return kept_rows().content == "all"
+
+
 def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tuple[BaseEvaluation | None, str]:
     """The evaluation with the rows to write (None without any), and a sentence on them."""
     kept = kept_rows(asked)

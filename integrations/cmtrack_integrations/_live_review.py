@@ -173,6 +173,7 @@ class Pages:
         from cmtrack.comparison import CompareOptions
         from cmtrack.report.review.report import html
         from cmtrack.tracking.comparing import compare_by, list_runs
+        from cmtrack.tracking.settings import lists_rows
 
         choice: Any = runs or None
         record = CompareOptions(**options, experiment_names=None if runs else [experiment])
@@ -188,7 +189,7 @@ class Pages:
         comparison = compare_by(record, choice, clients=[store])
         if store.troubles and not comparison.judged:
             raise Unavailable(str(store.troubles[0]))
-        page = html(_live(comparison), f"“{untrusted.one_line(experiment)}” as it is now")
+        page = html(_live(comparison), f"“{untrusted.one_line(experiment)}” as it is now", rows=lists_rows())
         if not store.troubles:  # the next one may show more
             self.keep(key, page)
         return page

@@ -90,7 +90,7 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
     files |= {
         RULE: own,
         RUNS: _json(about),
-        PAGE: html(comparison, title).encode("utf-8"),
+        PAGE: html(comparison, title, rows=rows).encode("utf-8"),
         TEXT: markdown(comparison, title).encode("utf-8"),
         DATA: as_json(comparison).encode("utf-8"),
     }

@@ -24,6 +24,7 @@ from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
+from cmtrack.report.review.cells import Cell, Table, cell, name_cell
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import (
@@ -40,6 +41,7 @@ from cmtrack.report.review.phrases import (
     standing_word,
 )
 from cmtrack.report.review.record import record
+from cmtrack.report.review.rows import flips
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ _CONTENTS = {
     "further": "Notes",
     "gates": "Gates",
     "confusions": "What changes",
+    "flips": "Rows",
     "figures": "Figures",
     "aside": "Not ranked",
     "record": "Record",
@@ -72,12 +75,11 @@ _CONTENTS = {
 }
 """Of a part of the page its link above."""
 
-Cell = dict[str, Any]
-Table = dict[str, Any]
 
-
-def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Picture]) -> dict[str, Any]:
-    """Everything on the page."""
+def context(
+    comparison: Comparison, title: str | None, pictures: Mapping[str, Picture], rows: bool = True
+) -> dict[str, Any]:
+    """Everything on the page; single rows where they may be shown."""
     said = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
     drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
@@ -97,6 +99,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "gates": gate_table(comparison),
         "figures": [figure_block(picture) for name, picture in pictures.items() if name != "ranking" or not drawn],
         "confusions": confusions(comparison),
+        "flips": flips(comparison, rows),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
         "record": record(comparison),
@@ -291,25 +294,6 @@ def _picked(comparison: Comparison) -> str:
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
-
-
-def cell(text: str, sort: float | str | None = None, beside: str | None = None, title: str = "") -> Cell:
-    """One cell; ``beside`` is its interval, in a narrow column."""
-    if isinstance(sort, float) and not math.isfinite(sort):
-        sort = ""
-    return {
-        "text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None, "short": "",
-    }  # fmt: skip
-
-
-def name_cell(name: str, run_id: str) -> Cell:
-    """A run's name, and its id."""
-    known = run_id and run_id != name
-    return cell(name, name.lower(), title=name) | {
-        "id": fmt.short_id(run_id) if known else "",
-        "run_id": run_id if known else "",
-        "short": name,
-    }
 
 
 def _shortened(cells: Sequence[Cell]) -> None:

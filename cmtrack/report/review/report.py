@@ -28,7 +28,7 @@ _COLOURS = ("#2a86d1", "#d9730d")
 """Of the bars in a notebook: of runs that may be the best, and that are ruled out; 3 : 1 or more on white and black."""
 
 
-def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
+def write(comparison: Comparison, path: Path, title: str | None = None, *, rows: bool = True) -> Path:
     """Write the review; the file's ending says as what.
 
     The file is whole or not there: it is written beside its place and then moved. Folders are made if need be.
@@ -43,7 +43,7 @@ def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
     if suffix not in SUFFIXES:
         raise ValueError(f"a review must end in one of {list(SUFFIXES)}, got {path.name!r}")
     if suffix == ".html":
-        content = html(comparison, title)
+        content = html(comparison, title, rows=rows)
     elif suffix == ".md":
         content = markdown(comparison, title)
     else:
@@ -51,7 +51,13 @@ def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
     return write_text(path, content)
 
 
-def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, Picture] | None = None) -> str:
+def html(
+    comparison: Comparison,
+    title: str | None = None,
+    *,
+    pictures: Mapping[str, Picture] | None = None,
+    rows: bool = True,
+) -> str:
     """One HTML document without any reference to the outside.
 
     Parameters
@@ -60,10 +66,12 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     title : str, optional
     pictures : mapping of str to Picture, optional
         The figures where they are drawn already.
+    rows : bool, default True
+        Whether single rows are listed.
     """
     problems: list[str] = []
     shown = draw_pictures(comparison, problems, files=False) if pictures is None else pictures
-    values = context(comparison, title, shown)
+    values = context(comparison, title, shown, rows)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", data=payload(comparison), **values)
 
@@ -78,7 +86,7 @@ def notebook_html(comparison: Comparison) -> str:
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
     """The review for a pull request or a run's description: decision, ranking, gates, what was left out."""
-    page = context(comparison, title, {})
+    page = context(comparison, title, {}, rows=False)
     lines = [f"## {_plain(page['title'])}", "", f"**{_plain(page['headline'])}**"]
     lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
@@ -112,6 +120,9 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
             "",
         ]
         lines += [_plain(sentence) for sentence in page["confusions"]["sentences"]]
+    if page["flips"]:
+        lines += ["", f"### {_plain(page['flips']['title'])}", ""]
+        lines += [f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]]
     if page["warnings"]:
         lines += ["", "### Warnings of the evaluations", ""]
         lines += [f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"]]

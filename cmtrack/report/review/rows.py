@@ -1,0 +1,138 @@
+"""Rows of the run to take and its rival: broken and fixed ones, labels that would decide, and what all runs miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cmtrack.comparison.comparability import in_order_of, why_unpaired
+from cmtrack.comparison.ranking import Ranked
+from cmtrack.comparison.result import Comparison
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.rows import TOTAL
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.cells import Table, cell
+from cmtrack.report.review.figures import rival
+from cmtrack.report.review.phrases import Say, say_of
+from cmtrack.report.rows import NUMBERED, has_probabilities, rows_table, shows_ids
+from cmtrack.rows import Flips
+from cmtrack.statistics.predictions import Predictions
+
+LISTED = 10
+MAX_CLASSES = 12
+_MOST_FITTED = 50
+"""Classes up to which the difficulty of rows is fitted, each by itself."""
+
+
+def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
+    """The rows that the run to take breaks and fixes against its rival; None where they are not paired.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    rows : bool, default True
+        Whether single rows are listed.
+    """
+    ranking = comparison.ranking
+    other = None if ranking is None or ranking.over else rival(ranking)
+    if ranking is None or other is None or not _paired(other, ranking.foremost):
+        return None
+    say, keys = say_of(comparison), [run.run_id or run.name for run in (other, ranking.foremost)]
+    names = say(other.name), say(ranking.foremost.name)
+    whole = comparison.flips(keys[0], keys[1])
+    same = not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
+    table, by_class = (None, "") if same else _by_class(comparison.flips(keys[0], keys[1], "class"))
+    sentences = [_whole(whole, *names), _sentence(lambda: comparison.deciding(keys[0], keys[1]))]
+    if len(ranking.evaluation.labels) <= _MOST_FITTED:
+        sentences.append(_sentence(comparison.missed))
+    sentences.append(by_class)
+    return {
+        "title": f"Rows: {names[1]} against {names[0]}",
+        "sentences": list(filter(None, sentences)),
+        "classes": table,
+        "broken": _broken(comparison, other, ranking.foremost, say) if rows else None,
+    }
+
+
+def _paired(other: Ranked, chosen: Ranked) -> bool:
+    one, two = other.evaluation, chosen.evaluation
+    if not (isinstance(one, Evaluation) and isinstance(two, Evaluation)) or other.name == chosen.name:
+        return False
+    held = isinstance(one.rows, Predictions) and isinstance(two.rows, Predictions)
+    return held and why_unpaired(one, in_order_of(one, two)) is None
+
+
+def _sentence(ask: Callable[[], Any]) -> str:
+    """The sentence of an answer; none where these rows do not give it."""
+    try:
+        return str(ask().sentence)
+    except ValueError:
+        return ""
+
+
+def _whole(whole: Flips, other: str, chosen: str) -> str:
+    if not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]:
+        return f"{chosen} and {other} get the same rows right."
+    broken, fixed = (_share(whole, name, 0) for name in ("broken", "fixed"))
+    return (
+        f"Of {fmt.counted(float(whole.n[0]), 'row')} {chosen} breaks {broken}, which only {other} gets right, and "
+        f"fixes {fixed} ({fmt.p_equals(float(whole.alone[0]))})."
+    )
+
+
+def _share(found: Flips, name: str, place: int) -> str:
+    value, low, high = (float(column[place]) for column in found.rates[name])
+    return fmt.percent_with_interval(value, (low, high))
+
+
+def _by_class(found: Flips) -> tuple[Table | None, str]:
+    """The table of the classes, and a sentence on them; where none is significant the sentence alone."""
+    places = [int(k) for k in np.flatnonzero(found.n > 0)]
+    clear = [k for k in places if found.pvalues[k] <= 1 - found.confidence_level]
+    if len(places) < 2:
+        return None, ""
+    if not clear:
+        return None, f"In none of the {len(places)} classes do broken and fixed rows differ significantly."
+    places.sort(key=lambda k: (found.pvalues[k], -abs(found.rates["broken"][0][k] - found.rates["fixed"][0][k])))
+    rows = []
+    for k in places[:MAX_CLASSES]:
+        n, cells = float(found.n[k]), []
+        for name in ("broken", "fixed"):
+            value, low, high = (float(column[k]) for column in found.rates[name])
+            share, _, ends = fmt.percent_with_interval(value, (low, high)).partition(" [")
+            cells += [cell(fmt.count(round(value * n, 1)), value * n), cell(share, value, f"[{ends}" if ends else "")]
+        p = float(found.pvalues[k])
+        rows.append([cell(fmt.short(found.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
+    reading = (
+        f"Brackets are exact {fmt.level(found.confidence_level)} intervals that hold together; p, of as many broken "
+        "as fixed rows, is adjusted for all classes (Holm)."
+    )
+    if len(places) > len(rows):
+        reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
+    heads = ["Class", "Rows", "Broken", "Share", "Fixed", "Share", "p"]
+    said = f"Broken and fixed rows differ significantly in {len(clear)} of {len(places)} classes."
+    return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, said
+
+
+def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> Table | None:
+    """The surest of the rows that only the rival gets right."""
+    frame = comparison.rows(other.run_id or other.name, chosen.run_id or chosen.name, "broken")
+    total, heads = int(frame.attrs[TOTAL]), {"row": "Row"}
+    if not total:
+        return None
+    sides = {run: run.evaluation.rows for run in (other, chosen)}
+    first, scored = sides[other], all(isinstance(s, Predictions) and has_probabilities(s) for s in sides.values())
+    if isinstance(first, Predictions) and shows_ids(first):
+        heads["id"] = "Id"
+    heads["actual"] = "Actual"
+    for run in sides:
+        heads[f"predicted_{run.name}"] = f"{say(run.name)} predicts"
+        if scored:
+            heads[f"probability_{run.name}"] = "with p"
+    shown = min(total, LISTED)
+    most = "" if shown == total else f": the first {shown}"
+    title = f"{fmt.counted(total, 'row')} that only {say(other.name)} gets right{most}"
+    order = "The probability of the label falls most in the first. " if scored and shown > 1 else ""
+    return rows_table(frame.head(LISTED), heads) | {"title": title, "reading": f"{order}{NUMBERED}"}

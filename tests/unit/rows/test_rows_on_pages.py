@@ -1,0 +1,107 @@
+"""Rows on the pages of a review and of an evaluation: which, in which order, and when none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmtrack import Comparison, Evaluation, compare, evaluate
+from cmtrack.report.review.report import html, markdown
+from cmtrack.report.review.rows import flips
+from cmtrack.statistics.predictions import Predictions, RowIds
+from support.contradictions import in_review
+from support.problems import random_labels, random_probabilities
+
+N = 300
+LABELS = ["<b>low</b>", "mid", "high"]
+Y = np.array(LABELS)[random_labels(N, 3, 7)]
+
+
+def scored(skill: float, seed: int) -> Evaluation:
+    codes = random_labels(N, 3, 7)
+    return evaluate(Y, y_prob=random_probabilities(codes, 3, skill, seed), labels=LABELS, row_ids=range(5000, 5000 + N))
+
+
+def with_ids(evaluation: Evaluation, *, stored: bool) -> Evaluation:
+    rows = evaluation.rows
+    assert isinstance(rows, Predictions)
+    assert isinstance(rows.ids, RowIds)
+    return replace(evaluation, rows=replace(rows, ids=replace(rows.ids, stored=stored)))
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    runs = {name: scored(skill, k) for k, (name, skill) in enumerate({"A": 1, "B": 3, "C": 0.8, "D": 0.9}.items())}
+    return compare(runs, rank_by="multiclass/accuracy")
+
+
+def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Comparison) -> None:
+    shown = flips(comparison)
+    assert shown is not None
+    ranking = comparison.ranking
+    assert ranking is not None
+    best, other = ranking.foremost.name, ranking.runs[1].name
+    answers = [
+        run.evaluation.rows.predicted == run.evaluation.rows.actual for run in (ranking.foremost, ranking.runs[1])
+    ]
+    broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
+    first, deciding, missed, by_class = shown["sentences"]
+    assert first.startswith(f"Of 300 rows “{best}” breaks {100 * broken / N:.1f} % [")
+    assert f"fixes {100 * fixed / N:.1f} % [" in first
+    assert deciding == comparison.deciding(other, best).sentence
+    assert missed == comparison.missed().sentence
+    assert by_class.startswith("Broken and fixed rows differ significantly in ")
+    cells = {row[0]["text"]: row for row in shown["classes"]["rows"]}
+    assert sum(int(row[2]["text"]) for row in cells.values()) == broken
+    assert sum(int(row[4]["text"]) for row in cells.values()) == fixed
+    frame = comparison.flips(other, best, "class").to_frame().set_index("part")
+    for label, row in cells.items():
+        assert (
+            row[3]["beside"]
+            == f"[{100 * frame.loc[label, 'broken_low']:.1f}, {100 * frame.loc[label, 'broken_high']:.1f}]"
+        )
+    listed = comparison.rows(other, best, "broken")
+    assert [row[0][0] for row in shown["broken"]["rows"]] == [str(row) for row in listed["row"].head(10)]
+    assert shown["broken"]["title"] == f"{broken} rows that only “{other}” gets right"
+    turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
+    assert turned["broken"]["title"].endswith(" gets right: the first 10")
+    assert len(turned["broken"]["rows"]) == 10
+
+
+def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(comparison: Comparison, tmp_path: Path) -> None:
+    page = html(comparison, pictures={})
+    assert "that only “" in page
+    assert "<th>Id</th>" not in page
+    assert "<b>low</b>" not in page
+    assert in_review(comparison) == []
+    text = comparison.report(tmp_path / "without.html", rows=False).read_text()
+    assert 'id="flips"' in text
+    assert "that only “" not in text
+    assert "### Rows: " in markdown(comparison)
+    kept = compare(
+        {run.name: with_ids(run.evaluation, stored=True) for run in comparison.runs}, rank_by="multiclass/accuracy"
+    )
+    table = flips(kept)["broken"]
+    assert table["heads"][1] == ("Id", False)
+    assert [int(row[1][0]) - 5000 for row in table["rows"]] == [int(row[0][0]) for row in table["rows"]]
+
+
+def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
+    shown = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
+    assert shown["classes"] is None
+    assert shown["sentences"][-1] == "In none of the 3 classes do broken and fixed rows differ significantly."
+    same = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 1)}))
+    assert same["sentences"][0] == "“A” and “B” get the same rows right."
+    assert (same["classes"], same["broken"]) == (None, None)
+
+
+def test_runs_that_are_not_paired_have_no_section(tmp_path: Path) -> None:
+    runs = {}
+    for k, name in enumerate("AB"):
+        scored(1.0, k).save(tmp_path / name, rows=False)
+        runs[name] = Evaluation.load(tmp_path / name)
+    assert flips(compare(runs)) is None
+    assert 'id="flips"' not in html(compare(runs), pictures={})
