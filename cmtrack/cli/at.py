@@ -131,7 +131,7 @@ def _print(found: Transported) -> None:
 def plan_command(
     runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
 ) -> None:
-    """Print how many test rows show a difference between two models in 80 % of all cases.
+    """Print how many test rows show a difference in 80 % of cases.
 
     Of two runs on the same rows the error of their difference tells it. Of one run it is a range, since nobody knows
     how alike another model errs.

@@ -315,6 +315,8 @@ def _draw_steps(
 ) -> None:
     """Confidence bars and sizes of the steps of a curve."""
     low, high = (np.asarray(end, dtype=np.float64) for end in around)
+    if (low > high).any():
+        return  # no rising curve fits
     label = f"where the true curve lies ({100 * level:g} %); n: samples of the step"
     written = -1.0
     for step in np.split(np.arange(len(x)), np.flatnonzero(np.diff(y)) + 1):
@@ -322,8 +324,8 @@ def _draw_steps(
         place = step[int(np.abs(x[step] - middle).argmin())]
         middle, bottom, at, top = scale.inside(np.array([middle, low[place], y[place], high[place]]))
         ax.errorbar(
-            [middle], [at], yerr=[[at - bottom], [top - at]], color=BLUE, linewidth=1.0, capsize=2.5, zorder=2,
-            linestyle="none", label=label,
+            [middle], [at], yerr=np.maximum([[at - bottom], [top - at]], 0.0), color=BLUE, linewidth=1.0, capsize=2.5,
+            zorder=2, linestyle="none", label=label,
         )  # fmt: skip
         label, at = "_more", float(scale.places(np.array(middle)))
         if at - written < _ROOM:

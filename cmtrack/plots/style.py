@@ -353,7 +353,7 @@ def arrange(
     renderer = raster_of(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
-    title = TITLE_SIZE / 72 * 1.6 * figure.dpi if figure.get_suptitle() else 0.0
+    title = (TITLE_SIZE * 1.6 if figure.get_suptitle() else 3.0) / 72 * figure.dpi
     low = below.get_window_extent(renderer).height + pad if below is not None else pad
     around = np.array([[_around(ax, renderer) for ax in row] for row in panels])
     left, right = around[..., 0].max(axis=0) + pad, around[..., 1].max(axis=0)

@@ -116,10 +116,6 @@ class SvgRenderer(RendererBase):
     title : str
         A page has it beside the element: the same words at the top are left out.
 
-    Attributes
-    ----------
-    top : float
-        The end of what is left out at the top, in pixels.
     """
 
     def __init__(
@@ -128,7 +124,7 @@ class SvgRenderer(RendererBase):
         super().__init__()
         self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
         self._measure, self.raster = image, image if drawn else None
-        self._title, self.top = title.casefold(), 0.0
+        self._title, self._under_title, self._highest = title.casefold(), 0.0, float(height)
         self._parts: list[str] = []
         self._groups: list[bool] = []
         self._defined: dict[object, str] = {}
@@ -217,6 +213,11 @@ class SvgRenderer(RendererBase):
         self._areas.append(box)
         self._image(np.rint(255 * rows[found][::-1]).astype(np.uint8), box, "")
 
+    @property
+    def top(self) -> float:
+        """The end of what is left out at the top, in pixels: above every other text."""
+        return max(min(self._under_title, self._highest), 0.0)
+
     def draw_image(self, gc: GraphicsContextBase, x: float, y: float, im: Any, transform: Any = None) -> None:
         if self.raster is not None:
             self.raster.draw_image(gc, x, y, im)
@@ -233,8 +234,10 @@ class SvgRenderer(RendererBase):
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
             return
         if s.casefold() == self._title and y < _TOP * self.dpi:
-            self.top = y + self.points_to_pixels(_UNDER)
+            self._under_title = y + self.points_to_pixels(_UNDER)
             return
+        if not angle:
+            self._highest = min(self._highest, y - self.points_to_pixels(1.2 * prop.get_size_in_points()))
         side = "left" if mtext is None else _side(mtext, angle)
         if side != "left":  # a browser's font is not as wide: what is flush or centred stays so
             across = self.get_text_width_height_descent(s, prop, ismath)[0] * (0.5 if side == "center" else 1.0)

@@ -128,7 +128,8 @@ class Missed:
         head = f"{self.all:,} rows are missed by all {len(self.runs)} runs"
         if math.isnan(self.expected):
             return f"{head}; fewer than {FEWEST_RUNS} runs do not tell how many difficulty explains."
-        more = f"about {max(round(self.excess), 0):,} more than difficulty explains"
+        excess = round(self.excess)
+        more = f"about {excess:,} more than difficulty explains" if excess > 0 else "no more than difficulty explains"
         return f"{head}: {more} ({self.expected:.3g} expected)."
 
     def to_frame(self) -> pd.DataFrame:

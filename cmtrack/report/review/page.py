@@ -453,6 +453,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         word = [cell(found.word if found else "–", title=found.sentence if found else "")] if section else []
         cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
         rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
+    _shortened([row["cells"][0] for row in rows])
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     title, positive = "Probabilities", quoted(ranking.evaluation.positive)
     if section:
@@ -550,6 +551,7 @@ def gate_table(comparison: Comparison) -> Table | None:
     for name, run_id, results in judged:
         found = {result.gate.text: result for result in results}
         rows.append({"name": name_cell(name, run_id), "cells": [_gate(found, gate) for gate in comparison.gates]})
+    _shortened([row["name"] for row in rows])
     return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
 
 

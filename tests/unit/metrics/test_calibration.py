@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.collections import PolyCollection
 from scipy.stats import binomtest, norm
 from sklearn.metrics import brier_score_loss, log_loss
 
@@ -507,7 +508,7 @@ def test_the_figure_draws_the_band_that_is_asked_for():
     }
     for band, text in words.items():
         top = reliability_figure(evaluation, band=band).axes[0]
-        assert [area.get_label() for area in top.collections] == [text]
+        assert [area.get_label() for area in top.collections if isinstance(area, PolyCollection)] == [text]
     low, high = evaluation.calibration.confidence_band()
     corners = {tuple(corner) for corner in top.collections[0].get_paths()[0].vertices.round(9)}
     scores = evaluation.calibration.scores

@@ -249,7 +249,7 @@ def test_the_table_of_probabilities_says_what_the_reports_say():
         "high": "too high",
     }
     page, text = html(comparison, pictures={}), markdown(comparison)
-    assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?") < page.index("Notes")
+    assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?") < page.index(">Notes</h2>")
     for word in words.values():
         assert f">{word}</td>" in page
         assert f"| {word} |" in text

@@ -21,7 +21,7 @@ def runs_of(skills, n=400):
 ROW = re.compile(r'<tr class="(\w+)" data-run="(\d+)">(.*?)</tr>', re.DOTALL)
 CELL = re.compile(
     r'<td class="n"[^>]*>([^<]*)</td><td class="i">(?:\[([^,]+), ([^\]]+)\])?<svg class="bar"[^>]*'
-    r'data-from="([^"]+)" data-to="([^"]+)">(?:<path class="zero" d="M([\d.]+) 0V12"/>)?'
+    r'data-from="([^"]+)" data-to="([^"]+)">(?:<path class="zero"[^>]* d="M([\d.]+) 0V12"/>)?'
     r'<path class="reach" d="M([\d.]+) 6H([\d.]+)"/>(.*?)</svg></td>'
 )
 
