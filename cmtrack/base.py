@@ -387,7 +387,7 @@ class BaseEvaluation(ABC):
 
         return notebook_html(self)
 
-    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+    def report(self, path: str | Path, *, title: str | None = None, rows: bool = True) -> Path:
         """Write the report: one HTML file that loads nothing.
 
         It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does not get.
@@ -398,6 +398,9 @@ class BaseEvaluation(ABC):
             Its ending is ``.html``, else a ValueError is raised. Folders are made if need be.
         title : str, optional
             By default "Evaluation".
+        rows : bool, default True
+            Whether the page lists rows behind the most frequent confusions, 25 of each; ids only where they are kept
+            with the rows (``CMTRACK_ROW_IDS``). The page of a run lists those that are logged.
 
         Returns
         -------
@@ -406,7 +409,7 @@ class BaseEvaluation(ABC):
         """
         from cmtrack.report.views import write_report
 
-        return write_report(self, path, title)
+        return write_report(self, path, title, rows=rows)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0

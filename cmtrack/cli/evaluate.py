@@ -256,7 +256,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     for picture in pictures.values():
         written.append(folder / picture.file)
         written[-1].write_bytes(picture.content)
-    report = report_html(evaluation, pictures, subtitle=file.name)
+    report = report_html(evaluation, pictures, subtitle=file.name, rows=kept)
     return [*written, write_text(folder / REPORT_FILE, report)]
 
 

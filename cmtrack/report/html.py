@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _FIRST = '<meta charset="utf-8">'
 _META = re.compile(r'\n<meta http-equiv="Content-Security-Policy" content="[^"]*">')
+_ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
@@ -52,6 +53,11 @@ def without_policy(page: str) -> str | None:
     """A page of :func:`render_page` without its policy; None if the policy is not the one that follows from it."""
     bare = _META.sub("", page, count=1)
     return bare if bare.replace(_FIRST, f"{_FIRST}\n{_meta(bare)}", 1) == page else None
+
+
+def without_rows(page: bytes) -> bytes:
+    """A report without the rows that it lists; the marks around them are no value, as a ``<`` of a value is escaped."""
+    return _ROWS.sub(b"", page)
 
 
 def _meta(html: str) -> str:

@@ -18,6 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import BETWEEN, level, metric_title
 from cmtrack.report.html import figure_block, render_page, write_text
+from cmtrack.report.rows import behind_confusions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,7 @@ def report_html(
     title: str | None = None,
     subtitle: str = "",
     problems: Sequence[str] = (),
+    rows: BaseEvaluation | None = None,
 ) -> str:
     """The report as one HTML document without any reference to the outside.
 
@@ -113,6 +115,8 @@ def report_html(
     subtitle : str
     problems : sequence of str
         What could not be drawn.
+    rows : Evaluation or FamilyEvaluation, optional
+        The evaluation with the rows that the page may list; by default it lists none.
     """
     view = view_of(evaluation)
     told, content = view.told(evaluation), view.content(evaluation)
@@ -135,6 +139,7 @@ def report_html(
         numbers=_first_numbers(evaluation),
         first=next((block for block in blocks if block["name"] == first), None),
         questions=questions,
+        behind=behind_confusions(rows),
         all_metrics=evaluation_page.all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         **content,
@@ -195,7 +200,7 @@ def _as_json(table: pd.DataFrame) -> str:
     return str(table.to_json(orient="split", index=False, force_ascii=False))
 
 
-def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None) -> Path:
+def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None, *, rows: bool = True) -> Path:
     """Write the report with its figures; see :meth:`BaseEvaluation.report`."""
     from cmtrack.report.figures import draw_pictures
 
@@ -204,4 +209,5 @@ def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None
         raise ValueError(f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON")
     problems: list[str] = []
     pictures = draw_pictures(evaluation, problems, files=False)
-    return write_text(path, report_html(evaluation, pictures, title=title, problems=problems))
+    listed = evaluation if rows else None
+    return write_text(path, report_html(evaluation, pictures, title=title, problems=problems, rows=listed))

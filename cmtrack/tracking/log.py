@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
@@ -269,13 +269,15 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
     """
     from mlflow import get_tracking_uri
 
-    rows = _rows_writer(evaluation, wanted.predictions)
+    listed, sentence = settings.with_kept_rows(evaluation, wanted.predictions)
+    _log.info(sentence)
+    rows = None if listed is None else listed.write_rows
     drawn: dict[str, Any] = {"run_name": wanted.run_name, "figures": wanted.figures if report else (), "report": report}
     intent = {name: value for name, value in vars(wanted).items() if name not in ("predictions", *drawn)}
     intent["metrics"] = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
     intent["tracking_uri"] = wanted.tracking_uri or get_tracking_uri()
     with spool.new_entry(**intent, rows=rows is not None) as draft:
-        package = build(evaluation, draft.write, **intent, **drawn, **more, rows=rows)
+        package = build(evaluation, draft.write, **intent, **drawn, **more, rows=rows, listed=listed)
         folder = draft.settle()
     if draft.refusals:
         instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"
@@ -321,12 +323,6 @@ def _model(model_id: str | None) -> str | None:
     import mlflow
 
     return mlflow.get_active_model_id()
-
-
-def _rows_writer(evaluation: BaseEvaluation, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
-    with_rows, sentence = settings.with_kept_rows(evaluation, wanted)
-    _log.info(sentence)
-    return None if with_rows is None else with_rows.write_rows
 
 
 def _not_computed(

@@ -171,6 +171,7 @@ def build(
     tracking_uri: str | None = None,
     on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
+    listed: BaseEvaluation | None = None,
     report: bool = True,
     views_too: bool = True,
     dataset: str | None = None,
@@ -193,6 +194,8 @@ def build(
         Whether there is a report.
     rows : callable, optional
         Writes the rows' predictions into the file that it gets.
+    listed : Evaluation or FamilyEvaluation, optional
+        With the rows that the report may list.
     views_too : bool, default True
         Whether figures, report and tables are made.
     dataset : str, optional
@@ -249,7 +252,7 @@ def build(
         seen = {name: picture for name, picture in pictures.items() if picture.svg}
         page = partial(report_html, title=run_name or None, subtitle=BETWEEN.join(filter(None, said)), problems=undrawn)
         if report:
-            attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen)))
+            attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen, rows=listed)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
         if isinstance(evaluation, Evaluation) and evaluation.segments:
             attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))

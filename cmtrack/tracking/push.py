@@ -240,6 +240,7 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         "on_existing": "error" if intent.get("on_existing") == "error" else "replace",
         "dataset": checked_name(intent.get("dataset")),
         "rows": None if rows is None else lambda to: to.write(rows),
+        "listed": None if rows is None else evaluation,
         "problems": ["the rows: it was interrupted before they were written"] * bool(intent.get("rows") and not rows),
     }
     with spool.claimed(entry.folder) as ours:

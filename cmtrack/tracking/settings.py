@@ -30,6 +30,7 @@ from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.storage import file_without_ids, file_without_probabilities
+from cmtrack.report.html import without_rows
 from cmtrack.rows.join import hashed_ids
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.tracking import names
@@ -199,7 +200,9 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     out = package.with_rows(narrowed)
     if narrowed is None:
         file.unlink()
-    packages.rewrite(out, {} if narrowed is None else {rows: narrowed})
+    pages = (name for name in package.files if name.endswith(names.REPORT_FILE))
+    changed = {name: without_rows((package.folder / ARTIFACTS / name).read_bytes()) for name in pages}
+    packages.rewrite(out, changed | ({} if narrowed is None else {rows: narrowed}))
     return out, (f"the {what} in {rows} ({reason})",)
 
 

@@ -219,7 +219,7 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
     wrong += _in_counts(evaluation, " ".join(sentences))
     wrong += _in_costs(evaluation, " ".join(sentences))
     wrong += _in_segments(evaluation, sentences, stored)
-    page = Page(report_html(evaluation, {}))
+    page = Page(report_html(evaluation, {}, rows=evaluation))
     shown = " ".join(page.blocks)
     wrong += [f"not on the page: {sentence[:90]!r}" for sentence in sentences
               if entities.unescape(" ".join(sentence.split())) not in shown]  # fmt: skip

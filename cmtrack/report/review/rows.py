@@ -126,13 +126,14 @@ def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> 
     first, scored = sides[other], all(isinstance(s, Predictions) and has_probabilities(s) for s in sides.values())
     if isinstance(first, Predictions) and shows_ids(first):
         heads["id"] = "Id"
-    heads["actual"] = "Actual"
+    heads["actual"], scores = "Actual", []
     for run in sides:
         heads[f"predicted_{run.name}"] = f"{say(run.name)} predicts"
         if scored:
-            heads[f"probability_{run.name}"] = "with p"
+            scores.append(f"probability_{run.name}")
+            heads[scores[-1]] = "with p"
     shown = min(total, LISTED)
     most = "" if shown == total else f": the first {shown}"
     title = f"{fmt.counted(total, 'row')} that only {say(other.name)} gets right{most}"
     order = "The probability of the label falls most in the first. " if scored and shown > 1 else ""
-    return rows_table(frame.head(LISTED), heads) | {"title": title, "reading": f"{order}{NUMBERED}"}
+    return rows_table(frame.head(LISTED), heads, scores) | {"title": title, "reading": f"{order}{NUMBERED}"}

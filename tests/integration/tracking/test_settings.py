@@ -66,6 +66,12 @@ def columns(client, run_id, tmp_path):
     return pq.read_table(client.download_artifacts(run_id, FILE, str(tmp_path))).column_names
 
 
+def lists_rows(client, run_id, tmp_path):
+    page = Path(client.download_artifacts(run_id, "cmtrack_report.html", str(tmp_path))).read_text()
+    assert "Grouped" in page or "Classes" in page
+    return "Rows behind the confusions" in page
+
+
 # -- what the settings come to -------------------------------------------------------------------------------------
 
 
@@ -288,6 +294,7 @@ def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp
     (pushed,) = push(experiment_name="e")
     assert pushed.status == "sent", pushed.reason
     assert any(f"CMTRACK_PREDICTIONS={setting}" in problem for problem in pushed.problems)
+    assert not lists_rows(store, pushed.run_id, tmp_path)
     if setting == "off":
         assert FILE not in sent(store, pushed.run_id)
         with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
@@ -302,6 +309,7 @@ def test_push_without_a_setting_sends_all(store, tmp_path):
     (pushed,) = push(experiment_name="e")
     assert pushed.problems == ()
     assert len(columns(store, pushed.run_id, tmp_path)) == 5
+    assert lists_rows(store, pushed.run_id, tmp_path)
 
 
 def test_an_entry_that_was_narrowed_and_not_sent_is_whole(store, monkeypatch):

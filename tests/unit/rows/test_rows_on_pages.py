@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cmtrack import Comparison, Evaluation, compare, evaluate
+from cmtrack import Comparison, Evaluation, compare, evaluate, log_evaluation
+from cmtrack.report.html import without_rows
 from cmtrack.report.review.report import html, markdown
 from cmtrack.report.review.rows import flips
+from cmtrack.report.rows import MAX_CELLS, PER_CELL, behind_confusions
+from cmtrack.report.views import report_html
 from cmtrack.statistics.predictions import Predictions, RowIds
-from support.contradictions import in_review
+from support.contradictions import in_report, in_review
 from support.problems import random_labels, random_probabilities
 
 N = 300
@@ -105,3 +108,63 @@ def test_runs_that_are_not_paired_have_no_section(tmp_path: Path) -> None:
         runs[name] = Evaluation.load(tmp_path / name)
     assert flips(compare(runs)) is None
     assert 'id="flips"' not in html(compare(runs), pictures={})
+
+
+def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
+    evaluation = scored(0.5, 3)
+    behind = behind_confusions(evaluation)
+    assert behind is not None
+    counts = evaluation.confusion_matrix.counts.copy()
+    np.fill_diagonal(counts, 0)
+    totals = [int(cell["title"].split()[0]) for cell in behind["cells"]]
+    assert totals == sorted(counts[counts > 0].tolist(), reverse=True)
+    i, j = np.unravel_index(counts.argmax(), counts.shape)
+    first = behind["cells"][0]
+    assert first["title"] == f"{totals[0]} “{LABELS[i]}” called “{LABELS[j]}”: the first {PER_CELL}"
+    expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=PER_CELL)
+    assert [row[0][0] for row in first["rows"]] == list(map(str, expected["row"]))
+    assert [row[1][0] for row in first["rows"]] == [f"{p:.3f}" for p in expected["probability"]]
+    assert [head for head, _ in first["heads"]] == ["Row", f"p of “{LABELS[j]}”", f"p of “{LABELS[i]}”"]
+    assert in_report(evaluation) == []
+
+
+def test_a_report_has_rows_only_where_they_are_given_and_without_them_is_the_same_page() -> None:
+    evaluation = scored(0.5, 3)
+    page = report_html(evaluation, {}, rows=evaluation)
+    assert "Rows behind the confusions" in page
+    assert "<b>low</b>" not in page
+    bare = without_rows(page.encode()).decode()
+    assert "called “" not in bare
+    assert bare.split() == report_html(evaluation, {}).split()
+    assert "<th>Id</th>" not in page
+    assert "<th>Id</th>" in report_html(evaluation, {}, rows=with_ids(evaluation, stored=True))
+    assert behind_confusions(evaluate([0, 1], [0, 1])) is None
+
+
+def test_long_texts_are_cut_and_many_cells_capped() -> None:
+    rng = np.random.default_rng(0)
+    y, guess = rng.integers(0, 40, (2, 20_000))
+    texts = np.array(["x" * 5000, None, "<i>"], dtype=object)[rng.integers(0, 3, 20_000)]
+    evaluation = evaluate(y, guess, segments={"probability": texts, "row": texts})
+    behind = behind_confusions(evaluation)
+    assert behind is not None
+    assert len(behind["cells"]) == MAX_CELLS
+    assert max(len(row) for cell in behind["cells"] for row in [cell["rows"]]) <= PER_CELL
+    assert {len(text) for cell in behind["cells"] for row in cell["rows"] for text, _ in row[1:]} <= {0, 3, 200}
+    page, bare = report_html(evaluation, {}, rows=evaluation), report_html(evaluation, {})
+    assert len(page) - len(bare) < 400_000
+    assert "<i>" not in page
+
+
+@pytest.mark.parametrize(("setting", "listed"), [("auto", True), ("off", False)])
+def test_the_report_of_a_run_lists_what_is_logged(
+    setting: str, listed: bool, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
+    with mlflow.start_run() as run:
+        log_evaluation(scored(0.5, 3), figures=False)
+    page = Path(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="cmtrack_report.html"))
+    assert ("Rows behind the confusions" in page.read_text()) is listed
+    assert "<th>Id</th>" not in page.read_text()
