@@ -24,7 +24,7 @@ RUN_IN = ROOT / "docs" / "_build" / "examples"
 NO_FIGURE = RUN_IN / "no_figure.png"
 PAGES = "gallery/generated"
 ORDER = (
-    "anes_party", "segments", "digits_groups", "digits_count", "code_families", "rough_decision_table",
+    "anes_party", "segments", "digits_groups", "digits_count", "code_families", "rough_decision_table", "wrong_labels",
     "table_engines", "sklearn_hooks", "mlflow_evaluate", "hooks_xgboost", "hooks_lightgbm", "hooks_catboost",
     "hooks_optuna", "hooks_torch", "hooks_lightning", "hooks_keras", "hooks_transformers",
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from cmtrack.report.review.rows import flips
 from cmtrack.report.rows import MAX_CELLS, PER_CELL, behind_confusions
 from cmtrack.report.views import report_html
 from cmtrack.statistics.predictions import Predictions, RowIds
+from support import ROOT
 from support.contradictions import in_report, in_review
 from support.problems import random_labels, random_probabilities
 
@@ -168,3 +171,18 @@ def test_the_report_of_a_run_lists_what_is_logged(
     page = Path(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="cmtrack_report.html"))
     assert ("Rows behind the confusions" in page.read_text()) is listed
     assert "<th>Id</th>" not in page.read_text()
+
+
+@pytest.mark.slow
+def test_the_example_finds_planted_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "wrong_labels.py"))
+    printed = capsys.readouterr().out
+    hits = re.search(r"Of the first 20 rows to check, (\d+) have a planted label", printed)
+    assert hits is not None
+    assert int(hits[1]) >= 15
+    assert "labels are wrong, all in favour of “nearest”" in printed
+    assert 'id="flips"' in (tmp_path / "wrong_labels.html").read_text()
