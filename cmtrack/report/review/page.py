@@ -547,7 +547,7 @@ def gate_table(comparison: Comparison) -> Table | None:
         return None
     judged: list[tuple[str, str, tuple[GateResult, ...]]] = [(s.name, s.run_id, s.gates) for s in comparison.failed]
     judged += [(entry.name, "" if comparison.repeated else entry.run_id, entry.gates) for entry in comparison.standings]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, run_id, results in judged:
         found = {result.gate.text: result for result in results}
         rows.append({"name": name_cell(name, run_id), "cells": [_gate(found, gate) for gate in comparison.gates]})
