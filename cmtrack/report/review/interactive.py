@@ -118,7 +118,9 @@ def _judged(comparison: Comparison, ranking: Ranking, metrics: list[dict[str, An
             continue
         criterion = Criterion.of(name, ranking.criterion.catalog)
         judged = judged_by(runs, criterion, ranking.confidence_level, comparison.how.get("seed", 0))
-        status = {run.name: ("leads" if run is judged[0] else "tied") if run.tied else "behind" for run in judged}
+        highest = {run.name for run in judged if run.value == judged[0].value}
+        first = next(run.name for run in runs if run.name in highest)  # as the page orders them
+        status = {run.name: ("leads" if run.name == first else "tied") if run.tied else "behind" for run in judged}
         if criterion == ranking.criterion:
             status |= {run.name: "equivalent" for run in runs if math.isfinite(run.equivalent_within)}
         metric["standing"] = [status[run.name] for run in runs]
