@@ -125,7 +125,7 @@ class Missed:
     @property
     def sentence(self) -> str:
         """The number of the excess, without a claim on any label."""
-        head = f"{self.all:,} rows are missed by all {len(self.runs)} runs"
+        head = f"{self.all:,} rows are missed by {'both' if len(self.runs) == 2 else f'all {len(self.runs)}'} runs"
         if math.isnan(self.expected):
             return f"{head}; fewer than {FEWEST_RUNS} runs do not tell how many difficulty explains."
         excess = round(self.excess)

@@ -131,7 +131,7 @@ def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> 
         heads[f"predicted_{run.name}"] = f"{say(run.name)} predicts"
         if scored:
             scores.append(f"probability_{run.name}")
-            heads[scores[-1]] = "with p"
+            heads[scores[-1]] = "with probability"
     shown = min(total, LISTED)
     most = "" if shown == total else f": the first {shown}"
     title = f"{fmt.counted(total, 'row')} that only {say(other.name)} gets right{most}"

@@ -31,7 +31,7 @@ def test_broken_fixed_and_missed_rows() -> None:
     assert comparison.rows("A", "B", "changed")["row"].tolist() == changed
     missed = comparison.missed()
     assert (missed.all, len(missed.to_frame())) == (0, 0)
-    assert missed.sentence.startswith("0 rows are missed by all 2 runs; fewer than 4 runs")
+    assert missed.sentence.startswith("0 rows are missed by both runs; fewer than 4 runs")
     assert comparison.missed(1).to_frame()["row"].tolist() == [1, 2, 4, 6, 7, 8, 9]
 
 
