@@ -46,6 +46,7 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from cmtrack.evaluation.result import Evaluation
 
@@ -62,6 +63,8 @@ _LEFT_OUT = (
 _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
 """Sections that are moved: the probabilities as they are have no calibration at other shares."""
 _SAME = 1e-12
+_MOST_ANSWERS = 20
+"""Classes, the most frequent first, that are tried as the same answer for all rows."""
 _MOST_CLASSES = 100
 """Classes up to which a table is taken with the bins of its scores."""
 _MOST_ROWS = 1 << 16
@@ -663,6 +666,49 @@ class Transported:
         if self.evaluation.cluster_errors is not None and not summed:
             out.append("rows belong together in groups: these errors take them for independent")
         return tuple(out)
+
+    def constant(self, metric: str) -> float:
+        """The metric's value there of the best answer that is the same for all rows; NaN where it is not of the table.
+
+        Parameters
+        ----------
+        metric : str
+            Its full name.
+        """
+        moved, term = self.moved, self.moved.terms[metric]
+        rows, found = moved.statistics.matrix.counts.sum(axis=1), []
+        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in _COUNTED else ():
+            counts = np.zeros((len(rows),) * 2)
+            counts[:, k] = rows
+            table = ConfusionMatrix(counts, self.evaluation.labels)
+            samples = moved._seen(Statistics(table, moved.statistics.digest)).of(term.metric, term.step)
+            if samples is not None:
+                value = term.metric.number(samples.argument()) if term.k is None else term.metric.of_each(samples)
+                found.append(float(_of(value, term.k)))
+        found = [value for value in found if math.isfinite(value)]
+        return (min(found) if term.metric.better == "lower" else max(found)) if found else math.nan
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw a metric against the share of positives, from that of the labelled rows to that of the target.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Its full name; by default the accuracy, of groups that of the last step.
+
+        Raises
+        ------
+        ValueError
+            If there is no positive class or group, or the metric cannot be moved.
+        """
+        from cmtrack.plots.evaluation import at_prevalence_figure
+
+        step = self.evaluation.scored
+        share = math.nan if step is None else float(self.moved.target.shares[step.in_positive].sum())
+        found = at_prevalence_figure(self.evaluation, metric, target=share)
+        if found is None:
+            raise ValueError(f"the figure is of a positive class or group and a metric that moves, got {metric!r}")
+        return found
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
         """Test whether labelled rows of the target are answered, within each class, as the labelled rows here.

@@ -20,7 +20,7 @@ from .families import (
     plot_worst_families,
 )
 from .precision_recall import plot_precision_recall
-from .prevalence import plot_prevalence_likelihood
+from .prevalence import plot_at_prevalence, plot_prevalence_likelihood
 from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import plot_roc
 from .rough import plot_rough_approximations
@@ -38,6 +38,7 @@ __all__ = [
     "evaluation_figures",
     "family_figures",
     "family_matrix_figure",
+    "plot_at_prevalence",
     "plot_code_shares",
     "plot_confusion_matrix",
     "plot_decision_curve",

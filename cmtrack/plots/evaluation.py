@@ -26,7 +26,7 @@ from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .order import IN_GIVEN_ORDER, WHOLE_UP_TO, in_order, with_others
 from .precision_recall import plot_precision_recall
-from .prevalence import plot_prevalence_likelihood
+from .prevalence import plot_at_prevalence, plot_prevalence_likelihood
 from .reliability import MOST_STEPS, ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
@@ -384,6 +384,40 @@ def likelihood_figure(evaluation: Evaluation) -> Figure | None:
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
     return prevalence_figure(estimate, actual=metrics["prevalence/actual"], references=references)
+
+
+SHARES = 25
+"""Shares of positives that a metric is drawn at."""
+
+
+def at_prevalence_figure(
+    evaluation: Evaluation, metric: str | None = None, *, target: float = math.nan
+) -> Figure | None:
+    """A metric against the share of positives; None without two groups or classes, one of them positive."""
+    step = evaluation.scored
+    if step is None or step.positive is None or evaluation.none is not None:
+        return None
+    counts = evaluation.confusion_matrix.counts.sum(axis=1)
+    here = float(counts[step.in_positive].sum() / counts.sum())
+    if not 0 < here < 1:
+        return None
+    steps = list(evaluation._views.composed)
+    name = metric or (f"reduced/{steps[-1]}/accuracy" if steps else "multiclass/accuracy")
+    marks = [share for share in (here, target) if 0 < share < 1]
+    ends = np.array([min([0.01, *(share / 2 for share in marks)]), max([0.99, *((1 + share) / 2 for share in marks)])])
+    low, high = np.log(ends / (1 - ends))
+    shares = np.union1d(1 / (1 + np.exp(-np.linspace(low, high, SHARES))), marks)
+    moved = [evaluation.at(float(share)) for share in shares]
+    if any(name not in there.metrics for there in moved):
+        return None
+    entry = evaluation.catalog.lookup(name)
+    return plot_at_prevalence(
+        shares, [there.metrics[name] for there in moved],
+        band=np.transpose([there.intervals.get(name, (math.nan, math.nan)) for there in moved]),
+        constant=[there.constant(name) for there in moved], lower_is_better=entry.better == "lower", here=here,
+        target=target, level=evaluation.confidence_level, metric=entry.heading(brief=True),
+        positive=evaluation.positive, title="At other shares of positives",
+    )  # fmt: skip
 
 
 def prevalence_figure(

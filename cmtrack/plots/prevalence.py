@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 from scipy.stats import chi2
 
 from cmtrack.metrics.intervals import check_level
@@ -18,6 +18,7 @@ from cmtrack.metrics.intervals import check_level
 from . import _text as text
 from .style import (
     BLUE,
+    EMPTY,
     GREEN,
     INK,
     MUTED,
@@ -153,6 +154,102 @@ def plot_prevalence_likelihood(
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
     _legend(ax, caption)
+    return page.finish()
+
+
+_SAME = 1e-9
+_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
+
+
+def plot_at_prevalence(
+    shares: npt.ArrayLike,
+    value: npt.ArrayLike,
+    *,
+    metric: str,
+    band: npt.ArrayLike | None = None,
+    constant: npt.ArrayLike | None = None,
+    lower_is_better: bool = False,
+    here: float | None = None,
+    target: float | None = None,
+    level: float = 0.95,
+    positive: object | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a metric against the share of positives, on a scale of odds.
+
+    Parameters
+    ----------
+    shares, value : array_like of shape (P,)
+        Ascending shares between 0 and 1, and the metric at each.
+    metric : str
+        Its name.
+    band : array_like of shape (2, P), optional
+        Lower and upper ends of its interval.
+    constant : array_like of shape (P,), optional
+        The value of the best answer that is the same for all rows; shares where it is as good are shaded.
+    lower_is_better : bool, default False
+    here, target : float, optional
+        The share of positives in the test set, and in a target.
+    level : float, default 0.95
+        Of the intervals.
+    positive : object, optional
+        Name of the positive class or group.
+    title, ax : optional
+        Of the axes; by default those of a new figure, which pyplot does not know.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or a share does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import plot_at_prevalence
+    >>> figure = plot_at_prevalence([0.1, 0.3, 0.6], [0.4, 0.7, 0.9], metric="precision", here=0.3)
+    >>> figure.savefig("at_prevalence.png")
+    """
+    x, y = np.asarray(shares, dtype=np.float64), np.asarray(value, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape or not len(x):
+        raise ValueError(f"shares and value must have one shape (n_points,), got {x.shape} and {y.shape}")
+    if not (x.min() > 0 and x.max() < 1):
+        raise ValueError(f"shares must lie between 0 and 1, got {x.min():g} to {x.max():g}")
+    page = sheet(ax, (5.8, 3.6))
+    ax = page.ax
+    open_axes(ax)
+    ax.set_xscale("logit")
+    drawn = [y]
+    if constant is not None:
+        same = np.asarray(constant, dtype=np.float64)
+        drawn.append(same)
+        line = np.log(x / (1 - x))
+        fine = np.linspace(line[0], line[-1], 600)
+        gain = np.interp(fine, line, same - y) * (-1 if lower_is_better else 1)
+        if (gain >= 0).any():
+            ax.fill_between(
+                1 / (1 + np.exp(-fine)), 0, 1, where=(gain >= 0).tolist(), transform=ax.get_xaxis_transform(),
+                color=EMPTY, alpha=0.6, linewidth=0, zorder=0, label="a constant answer is as good",
+            )  # fmt: skip
+        ax.plot(x, same, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="best constant answer")
+    if band is not None:
+        low, high = np.asarray(band, dtype=np.float64)
+        words = f"interval at each share ({text.percent_text(level)})"
+        ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
+        drawn += [low, high]
+    ax.plot(x, y, color=BLUE, linewidth=1.8, zorder=3, label=text.verbatim(metric))
+    for share, name, colour, style in ((here, "test set", INK, ":"), (target, "target", ORANGE, "-")):
+        if share is not None and math.isfinite(share):
+            words = f"{name}: {text.percent_text(share)}"
+            ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
+    finite = np.concatenate(drawn)[np.isfinite(np.concatenate(drawn))]
+    margin = 0.04 * (np.ptp(finite) or 1.0)
+    ax.set(xlim=(x[0], x[-1]), ylim=(finite.min() - margin, finite.max() + margin))
+    ax.set_xticks([tick for tick in _TICKS if x[0] - _SAME <= tick <= x[-1] + _SAME])
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    of = "positives" if positive is None else text.verbatim(text.brief(positive, 40))
+    name_axes(ax, f"share of {of}", text.verbatim(metric), title)
+    legend_below(ax)
     return page.finish()
 
 

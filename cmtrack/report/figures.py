@@ -238,6 +238,15 @@ CLASSES = (
         section="prevalence",
     ),
     FigureEntry(
+        "at_prevalence",
+        "At other shares of positives",
+        "The accuracy, of groups that of the last step, if positives were rarer or more frequent and nothing else "
+        "changed. Where it is grey, answering the same for all samples is as good. The dotted line is the test set.",
+        of_classes.at_prevalence_figure,
+        section="prevalence",
+        logged="",
+    ),
+    FigureEntry(
         "decision_curve",
         "Decision curve",
         "Up is better: hits per sample, less false alarms at the price that the threshold stands for: at 20 % a hit is "

@@ -172,6 +172,32 @@ def test_the_reweighted_evaluation_has_views_and_a_threshold() -> None:
     assert there.metrics["prevalence/actual"] == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("metric", ["multiclass/accuracy", "binary/precision"])
+def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
+    there = TWO.at(0.1)
+    ax = there.figure(metric).axes[0]
+    same, curve = (line for line in ax.lines if len(line.get_xdata()) > 2)
+    for share, value, constant in list(zip(curve.get_xdata(), curve.get_ydata(), same.get_ydata(), strict=True))[::5]:
+        moved = TWO.at(float(share))
+        assert value == moved.metrics[metric]
+        assert constant == pytest.approx(share if metric == "binary/precision" else max(share, 1 - share))
+    marks = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2]
+    assert marks == pytest.approx([1 / 3, 0.1])
+    assert np.isin(marks, curve.get_xdata()).all()
+    words = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert {"test set: 33.3%", "target: 10%"} <= words
+    assert ("a constant answer is as good" in words) == (metric == "multiclass/accuracy")
+
+
+def test_a_figure_needs_a_positive_class_and_a_metric_that_moves() -> None:
+    with pytest.raises(ValueError, match="the figure is of a positive class or group and a metric that moves"):
+        TWO.at(0.1).figure("multiclass/nothing")
+    with pytest.raises(ValueError, match="the figure is of a positive class or group"):
+        of_table(FOUR).at([0.25] * 4).figure()
+    assert "at_prevalence" not in of_table(FOUR).figures()
+    assert np.isnan(evaluate([0, 1] * 20, y_prob=np.linspace(0, 1, 40)).at(0.1).constant("binary/roc_auc"))
+
+
 def test_what_is_left_out_is_said() -> None:
     there = GROUPED.at([0.1, 0.2, 0.3, 0.4])
     assert "binary/roc_auc" not in there.metrics

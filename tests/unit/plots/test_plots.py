@@ -433,6 +433,7 @@ def an_evaluation(**changes: Any) -> Any:
         ),
         "positive": "promoter",
         "negative": "rest",
+        "scored": None,
         "calibrates_itself": False,
         "prevalence": SimpleNamespace(
             fit_pvalue=0.5, value=0.5,

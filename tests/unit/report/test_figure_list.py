@@ -61,7 +61,8 @@ def test_every_figure_has_words_and_a_file_of_its_own(entries):
 
 @pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
-    shown = ["class_curves", "reliability_classes", "score_histogram", "decision_curve", "gains", "risk_coverage"]
+    shown = ["class_curves", "reliability_classes", "score_histogram", "at_prevalence", "decision_curve", "gains"]
+    shown.append("risk_coverage")
     assert [entry.name for entry in CLASSES if not entry.logged] == shown
     pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), figures="auto")
     assert [name for name in pictures if name not in logged] == shown
