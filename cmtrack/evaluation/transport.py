@@ -378,9 +378,18 @@ class Moved:
 
     def _by_row(self, term: _Term) -> Parts | None:
         """By the rows themselves, those that belong together summed; None where they tell nothing of the metric."""
+        found, rows = self.within(term), self.evaluation.rows
+        if found is None or not isinstance(rows, Predictions):
+            return None
+        psi, within, weights = found
+        own = weights if rows.weights is None else weights * rows.weights
+        realised = float(own @ (within if self.target.counted else psi) ** 2) / float(own.sum())
+        return Parts(standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised)
+
+    def within(self, term: _Term) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """A metric's influence by row, the same less the mean of its stratum, and the weights; None without rows."""
         rows = self.evaluation.rows
-        assert isinstance(rows, Predictions)  # the caller has asked
-        if rows.source is None and term.metric.needs == "probabilities":
+        if not isinstance(rows, Predictions) or (rows.source is None and term.metric.needs == "probabilities"):
             return None
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
         if psi is None:
@@ -389,9 +398,7 @@ class Moved:
         own = weights if rows.weights is None else weights * rows.weights
         psi = np.where(own > 0, psi, 0.0)  # of classes without a share it may be infinite
         sums, total = (np.bincount(strata, part) for part in (own * psi, own))
-        within = psi - np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)[strata]
-        realised = float(own @ (within if self.target.counted else psi) ** 2) / float(own.sum())
-        return Parts(standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised)
+        return psi, psi - np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)[strata], weights
 
     def fallback(self, term: _Term) -> Interval | None:
         """The interval by effective numbers of rows, where an error of 0 or an end of the range leaves none."""

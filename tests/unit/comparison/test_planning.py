@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Costs, Grouping, compare, evaluate
-from cmtrack.comparison import CompareOptions
+from cmtrack.comparison import CompareOptions, crossing
 from cmtrack.comparison.planning import Resolution, equivalence, optimism
 from cmtrack.report.review.bundle import Outcome, verify
 from cmtrack.report.review.interactive import payload
@@ -234,3 +234,48 @@ def test_bad_options(options, text: str) -> None:
 def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
     file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(tmp_path / "review.zip")
     assert verify(file).outcome is Outcome.VERIFIED
+
+
+# -- where two models cross --------------------------------------------------------------------------------
+
+
+def of_cells(cells) -> list:
+    """Two evaluations of rows by actual class (rows) and both answers (columns 00, 01, 10, 11)."""
+    counts = np.asarray(cells)
+    actual, both = (np.repeat(part, counts.ravel()) for part in np.divmod(np.arange(8), 4))
+    return [evaluate(actual, both // 2), evaluate(actual, both % 2)]
+
+
+def test_a_crossing_as_in_the_vector() -> None:
+    """Vector TV-D9: at q = .1 and at any other share the models are not told apart; estimated to cross at .5."""
+    pair = of_cells([[560, 42, 35, 63], [18, 15, 12, 255]])
+    found = crossing(*pair)
+    at = [float(np.interp(0.1, found.shares, column)) for column in (found.difference, found.standard_error)]
+    assert at[0] == pytest.approx(0.008, abs=1e-6)
+    assert at[1] == pytest.approx(0.0114090607, rel=2e-3)  # between two shares of the grid
+    assert found.values == pytest.approx((0.5,), abs=1e-6)
+    assert found.pieces == ((0.0, 1.0, 0),)
+    assert found.sentence() == "“A” and “B” are not told apart at any share of positives"
+    same = crossing(pair[0], pair[0])
+    assert same.pieces == ((0.0, 1.0, 0),)
+
+
+def test_accuracies_cross_where_their_recalls_say() -> None:
+    """Recalls (.95, .70) against (.85, .90) cross at 1/3."""
+    careful = evaluate([0] * 2000 + [1] * 2000, [0] * 1900 + [1] * 100 + [0] * 600 + [1] * 1400)
+    eager = evaluate([0] * 2000 + [1] * 2000, [0] * 1700 + [1] * 300 + [0] * 200 + [1] * 1800)
+    found = crossing(careful, eager)
+    assert found.values == pytest.approx((1 / 3,), abs=1e-6)
+    (_, low, one), (_, high, none), (_, _, other) = found.pieces
+    assert (one, none, other) == (1, 0, 2)
+    assert low < 1 / 3 < high
+    assert found.sentence() == f"“A” up to {100 * low:.2g} %, “B” from {100 * high:.2g} %, between them not told apart"
+    assert crossing(eager, careful).pieces[0][2] == 2
+    assert crossing(careful, eager, "class/1/recall").sentence() == "“B” at every share"
+
+
+def test_a_crossing_needs_pairs_and_a_positive() -> None:
+    with pytest.raises(ValueError, match="a crossing needs two evaluations of the same rows"):
+        crossing(PAIR["a"], evaluate(Y[:100], Y[:100]))
+    with pytest.raises(ValueError, match="a crossing needs a metric that moves"):
+        crossing(PAIR["a"], PAIR["b"], "multiclass/n_samples")
