@@ -278,4 +278,4 @@ def test_a_crossing_needs_pairs_and_a_positive() -> None:
     with pytest.raises(ValueError, match="a crossing needs two evaluations of the same rows"):
         crossing(PAIR["a"], evaluate(Y[:100], Y[:100]))
     with pytest.raises(ValueError, match="a crossing needs a metric that moves"):
-        crossing(PAIR["a"], PAIR["b"], "multiclass/n_samples")
+        crossing(PAIR["a"], PAIR["b"], "calibration/error")
