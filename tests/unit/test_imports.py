@@ -242,6 +242,7 @@ def test_an_inside_of_mlflow_is_seen(code: str, used: list[str]) -> None:
 DOORS = {
     "cmtrack.base": ("cmtrack.report",),
     "cmtrack.evaluation.threshold": ("cmtrack.plots",),
+    "cmtrack.evaluation.transport": ("cmtrack.plots",),
     "cmtrack.families.result": ("cmtrack.plots",),
     "cmtrack.comparison.result": ("cmtrack.report", "cmtrack.tracking"),
     "cmtrack.prevalence.results": ("cmtrack.plots",),
