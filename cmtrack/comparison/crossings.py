@@ -69,7 +69,7 @@ class Crossing:
         return tuple(out)
 
     def sentence(self, first: str = "A", second: str = "B") -> str:
-        """Where the one and where the other is better: "A up to 12 %, B from 31 %, between them not told apart".
+        """The shares at which each is shown to be better: "A up to 12 %, B from 31 %, between them not told apart".
 
         Parameters
         ----------
