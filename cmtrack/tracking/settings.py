@@ -202,7 +202,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         file.unlink()
     pages = (name for name in package.files if name.endswith(names.REPORT_FILE))
     changed = {name: without_rows((package.folder / ARTIFACTS / name).read_bytes()) for name in pages}
-    packages.rewrite(out, changed | ({} if narrowed is None else {rows: narrowed}))
+    packages.rewrite(out, ({} if narrowed is None else {rows: narrowed}) | changed)
     return out, (f"the {what} in {rows} ({reason})",)
 
 

@@ -68,6 +68,7 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "cmtrack_classes.json",
         "cmtrack_predictions.parquet",
         "cmtrack_confusion_matrix.png",
+        "cmtrack_roc.png",
         "cmtrack_reduced_level.png",
         "cmtrack_reduced_high.png",
         "images",
