@@ -20,10 +20,10 @@ from cmtrack.comparison.comparability import Reason, in_order_of, of_classes, un
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of
+from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of, steps_of
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.intervals import normal_quantile, tango
-from cmtrack.metrics.names import encode_label, near
+from cmtrack.metrics.names import near
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.rows import Deciding, Flips, Missed, Pair, corrected, transitions
@@ -119,11 +119,11 @@ def _by_id(pair: dict[str, Evaluation]) -> dict[str, Evaluation] | None:
         return None
     names = [quoted(name) for name in pair]
     alone = [len(side) - len(first) for side in sides]
-    told = (
+    left_out = (
         f"{alone[0]:,} rows of {names[0]} only, {alone[1]:,} of {names[1]} only, and {int((~same).sum()):,} relabelled"
     )
     many = f"{names[0]} and {names[1]} are compared in {int(same.sum()):,} rows of the same ids, whose places count"
-    warnings.warn(f"{many}; left out are {told}", UserWarning, stacklevel=5)
+    warnings.warn(f"{many}; left out are {left_out}", UserWarning, stacklevel=5)
     taken = [side.take(place[same]) for side, place in zip(sides, (first, second), strict=True)]
     shared = [evaluate_rows(rows, e) for rows, e in zip(taken, pair.values(), strict=True)]
     return dict(zip(pair, shared, strict=True)) if why_unpaired(*shared) is None else None
@@ -158,8 +158,7 @@ def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | 
     if section == "binary":
         return evaluation.scored
     if section == "reduced":
-        steps = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
-        return next((step for step in steps if encode_label(step.name) == rest[0]), None)
+        return steps_of(evaluation).get(rest[0])
     return None
 
 

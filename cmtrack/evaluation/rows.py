@@ -102,6 +102,11 @@ def rows_where(
     return frame
 
 
+def steps_of(evaluation: Evaluation) -> Mapping[str, ComposedStep]:
+    """The steps of the grouping by their encoded names."""
+    return evaluation._views.composed
+
+
 def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
     """The step of the grouping of that name.
 
@@ -110,7 +115,7 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
     ValueError
         If there is none.
     """
-    steps = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
+    steps = steps_of(evaluation).values()
     for step in steps:
         if step.name == name:
             return step
@@ -184,10 +189,10 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str
         places = by_ids(columns[row_ids], ids, row_ids)
         lacking = int((places < 0).sum())
         if lacking:
-            told = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
-            warnings.warn(told, UserWarning, stacklevel=4)
-        found = np.where(places < 0, len(next(iter(columns.values()))), places)
-        return {name: column.reindex(found).reset_index(drop=True) for name, column in columns.items()}
+            without = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
+            warnings.warn(without, UserWarning, stacklevel=4)
+        places = np.where(places < 0, n_table, places)
+        return {name: column.reindex(places).reset_index(drop=True) for name, column in columns.items()}
     if n_table != n_rows:
         raise ValueError(
             f"the table must have a row for each of the {n_rows:,} rows, got {n_table:,}: "

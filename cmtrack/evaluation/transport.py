@@ -378,13 +378,18 @@ class Moved:
 
     def _by_row(self, term: _Term) -> Parts | None:
         """By the rows themselves, those that belong together summed; None where they tell nothing of the metric."""
-        found, rows = self.within(term), self.evaluation.rows
-        if found is None or not isinstance(rows, Predictions):
+        influence, rows = self.within(term), self.evaluation.rows
+        if influence is None or not isinstance(rows, Predictions):
             return None
-        psi, within, weights = found
-        own = weights if rows.weights is None else weights * rows.weights
-        realised = float(own @ (within if self.target.counted else psi) ** 2) / float(own.sum())
+        psi, within, weights = influence
+        whole = self.row_weights(rows)
+        realised = float(whole @ (within if self.target.counted else psi) ** 2) / float(whole.sum())
         return Parts(standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised)
+
+    def row_weights(self, rows: Predictions) -> FloatArray:
+        """The weight of each row at the target, shape (n,): its class's factor times its own weight."""
+        factors = self.factors[rows.actual]
+        return factors if rows.weights is None else factors * rows.weights
 
     def within(self, term: _Term) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """A metric's influence by row, the same less the mean of its stratum, and the weights; None without rows."""
@@ -395,9 +400,9 @@ class Moved:
         if psi is None:
             return None
         strata, weights = self.target.strata[rows.actual], self.factors[rows.actual]
-        own = weights if rows.weights is None else weights * rows.weights
-        psi = np.where(own > 0, psi, 0.0)  # of classes without a share it may be infinite
-        sums, total = (np.bincount(strata, part) for part in (own * psi, own))
+        whole = self.row_weights(rows)
+        psi = np.where(whole > 0, psi, 0.0)  # of classes without a share it may be infinite
+        sums, total = (np.bincount(strata, part) for part in (whole * psi, whole))
         return psi, psi - np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)[strata], weights
 
     def fallback(self, term: _Term) -> Interval | None:
@@ -408,6 +413,11 @@ class Moved:
             return None
         self.views.put_one(results, term.metric, parts)
         return results.intervals.get(term.name)
+
+
+def _values(term: _Term, samples: Samples) -> Any:
+    """The value of a metric in other samples, or those of all classes."""
+    return term.metric.number(samples.argument()) if term.k is None else term.metric.of_each(samples)
 
 
 def _of(value: Any, k: int | None) -> Any:
@@ -512,8 +522,7 @@ class MovedByScores(Moved):
             if samples is not None and math.isfinite(term.value):
                 key = term.metric.name, term.step
                 if key not in known:
-                    argument = samples.argument()
-                    known[key] = term.metric.number(argument) if term.k is None else term.metric.of_each(samples)
+                    known[key] = _values(term, samples)
                 found[name] = float(_of(known[key], term.k))
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
@@ -641,8 +650,7 @@ class Transported:
         """
         rows, spec = self.evaluation.rows, replace(self.evaluation.spec, weights_are="sampling")
         if isinstance(rows, Predictions):
-            weights = self.moved.factors[rows.actual] * (1.0 if rows.weights is None else rows.weights)
-            rows = replace(rows, weights=weights)
+            rows = replace(rows, weights=self.moved.row_weights(rows))
         made = {"statistics": self.moved.statistics, "spec": spec, "rows": rows, "of_rows": RowFacts()}
         other = replace(self.evaluation, **made, kept_numbers=None)  # type: ignore[arg-type]
         return other.with_cluster_errors()
@@ -690,8 +698,7 @@ class Transported:
             table = ConfusionMatrix(counts, self.evaluation.labels)
             samples = moved._seen(Statistics(table, moved.statistics.digest)).of(term.metric, term.step)
             if samples is not None:
-                value = term.metric.number(samples.argument()) if term.k is None else term.metric.of_each(samples)
-                found.append(float(_of(value, term.k)))
+                found.append(float(_of(_values(term, samples), term.k)))
         found = [value for value in found if math.isfinite(value)]
         return (min(found) if term.metric.better == "lower" else max(found)) if found else math.nan
 

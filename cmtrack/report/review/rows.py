@@ -42,8 +42,7 @@ def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
     say, keys = say_of(comparison), [run.run_id or run.name for run in (other, ranking.foremost)]
     names = say(other.name), say(ranking.foremost.name)
     whole = comparison.flips(keys[0], keys[1])
-    same = not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
-    table, by_class = (None, "") if same else _by_class(comparison.flips(keys[0], keys[1], "class"))
+    table, by_class = (None, "") if _alike(whole) else _by_class(comparison.flips(keys[0], keys[1], "class"))
     sentences = [_whole(whole, *names), _sentence(lambda: comparison.deciding(keys[0], keys[1]))]
     if len(ranking.evaluation.labels) <= _MOST_FITTED:
         sentences.append(_sentence(comparison.missed))
@@ -72,8 +71,13 @@ def _sentence(ask: Callable[[], Any]) -> str:
         return ""
 
 
+def _alike(whole: Flips) -> bool:
+    """True where both get the same rows right."""
+    return not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
+
+
 def _whole(whole: Flips, other: str, chosen: str) -> str:
-    if not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]:
+    if _alike(whole):
         return f"{chosen} and {other} get the same rows right."
     broken, fixed = (_share(whole, name, 0) for name in ("broken", "fixed"))
     return (
@@ -100,8 +104,8 @@ def _by_class(found: Flips) -> tuple[Table | None, str]:
     for k in places[:MAX_CLASSES]:
         n, cells = float(found.n[k]), []
         for name in ("broken", "fixed"):
-            value, low, high = (float(column[k]) for column in found.rates[name])
-            share, _, ends = fmt.percent_with_interval(value, (low, high)).partition(" [")
+            value = float(found.rates[name][0][k])
+            share, _, ends = _share(found, name, k).partition(" [")
             cells += [cell(fmt.count(round(value * n, 1)), value * n), cell(share, value, f"[{ends}" if ends else "")]
         p = float(found.pvalues[k])
         rows.append([cell(fmt.short(found.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
@@ -112,8 +116,8 @@ def _by_class(found: Flips) -> tuple[Table | None, str]:
     if len(places) > len(rows):
         reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
     heads = ["Class", "Rows", "Broken", "Share", "Fixed", "Share", "p"]
-    said = f"Broken and fixed rows differ significantly in {len(clear)} of {len(places)} classes."
-    return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, said
+    sentence = f"Broken and fixed rows differ significantly in {len(clear)} of {len(places)} classes."
+    return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
 
 
 def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> Table | None:
