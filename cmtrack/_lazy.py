@@ -10,12 +10,8 @@ from typing import Any
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
     """``__getattr__`` and ``__all__`` of a package.
 
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    init : str
-        Its ``__file__``; a line of the stub beside it is ``from module import name as name``.
+    ``package``: its ``__name__``.
+    ``init``: its ``__file__``; a line of the stub beside it is ``from module import name as name``.
     """
     with open(f"{init.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
         homes = {words[3]: words[1] for words in map(str.split, stub) if words[:1] == ["from"]}

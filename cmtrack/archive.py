@@ -77,10 +77,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
     """Attach the rows of the file beside the evaluation's, if there is one.
 
-    Raises
-    ------
-    ValueError
-        If they are damaged, or of another evaluation.
+    ValueError if they are damaged, or of another evaluation.
     """
     file = (path if path.is_dir() else path.parent) / ROWS_NAME
     if not file.exists():
@@ -117,15 +114,9 @@ def to_read(evaluation: BaseEvaluation) -> dict[str, Any]:
 def parse(text: str, kind: str | None = None) -> dict[str, Any]:
     """The plain data of an evaluation's text.
 
-    Parameters
-    ----------
-    kind : str, optional
-        The kind that it must be of.
+    ValueError if the text is no evaluation, of a newer schema, or of another kind.
 
-    Raises
-    ------
-    ValueError
-        If the text is no evaluation, of a newer schema, or of another kind.
+    ``kind``: the kind that it must be of.
     """
     try:
         data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
@@ -187,23 +178,11 @@ class _Refused(ValueError):
 def checked_table(content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]) -> Any:
     """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
 
-    Parameters
-    ----------
-    content : bytes
-    rows : int or None
-        How many it must have; None: as many as it says.
-    texts, numbers : iterable of str
-        Names of the columns that hold texts, and of those that hold numbers.
+    ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size
+    when it is unpacked.
 
-    Returns
-    -------
-    pyarrow.Table
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size when
-        it is unpacked.
+    ``rows``: how many it must have; None: as many as it says.
+    ``texts``, ``numbers``: names of the columns that hold texts, and of those that hold numbers.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -43,13 +43,9 @@ def load() -> Data:
     whom somebody is going to vote for is nearly the answer. ``popul`` is none either: ``logpopul`` says the same.
 
     The labelled scores for calibration come from people that the very same fitted model has not seen. Scores from
-    cross-validation come from other fits of it; a decision tree's few distinct scores then differ from those of
-    the evaluated tree, and its prevalence would be estimated from densities that do not fit.
-
-    Raises
-    ------
-    ImportError
-        If statsmodels, which brings the data, is not installed.
+    cross-validation come from other fits of it; a decision tree's few distinct scores then differ from those of the
+    evaluated tree, and its prevalence would be estimated from densities that do not fit. ImportError if statsmodels,
+    which brings the data, is not installed.
     """
     try:
         from statsmodels.datasets import anes96
@@ -224,24 +220,12 @@ def run_demo(
 ) -> DemoResult:
     """Train, judge and track the demo's models; each becomes one MLflow run, and their review another.
 
-    Parameters
-    ----------
-    directory : path
-        Gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and ``review.html``. Another demo adds its
-        runs, and writes a new review of its own ones.
-    quick : bool, default False
-        Three models instead of eight.
-    progress : callable, optional
-        Called with (what is being done, steps done, steps in all).
+    ImportError if statsmodels is not installed.
 
-    Returns
-    -------
-    DemoResult
-
-    Raises
-    ------
-    ImportError
-        If statsmodels is not installed.
+    ``directory``: gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and ``review.html``. Another demo
+        adds its runs, and writes a new review of its own ones.
+    ``quick``: three models instead of eight.
+    ``progress``: called with (what is being done, steps done, steps in all).
     """
     folder = Path(directory).resolve()
     folder.mkdir(parents=True, exist_ok=True)

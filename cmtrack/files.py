@@ -18,19 +18,11 @@ def write_whole(
 ) -> None:
     """Write files beside their places; when all are written, move them there, one after the other.
 
-    Parameters
-    ----------
-    files : mapping of Path to bytes or callable
-        The content, or what writes it into the file that it gets. Folders that are missing are made.
-    private : bool, default False
-        Whether only their owner may read them, and enter the folders that are made.
-    synced : bool, default True
-        Whether the disk has them before they are moved, so that not even a loss of power leaves a part of one.
+    OSError if one of them cannot be written; all places are as they were.
 
-    Raises
-    ------
-    OSError
-        If one of them cannot be written; all places are as they were.
+    ``files``: the content, or what writes it into the file that it gets. Folders that are missing are made.
+    ``private``: whether only their owner may read them, and enter the folders that are made.
+    ``synced``: whether the disk has them before they are moved, so that not even a loss of power leaves a part of one.
     """
     written: dict[Path, Path] = {}
     try:

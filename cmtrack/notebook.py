@@ -37,11 +37,7 @@ def sentence(text: object) -> str:
 def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
     """The first rows of a frame with rounded numbers; ``low`` and ``high`` become one column beside their value.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns are named as in programs: ``share_low`` is shown as "share low". A named index is shown, too.
-    rows : int, default 12
+    ``frame``: columns are named as in programs: ``share_low`` is shown as "share low". A named index is shown, too.
     """
     shown = frame.head(rows)
     if any(shown.index.names):

@@ -15,16 +15,10 @@ from typing import Any
 class Stored:
     """One kind of file, a JSON mapping with its schema's number under ``schema``.
 
-    Attributes
-    ----------
-    name : str
-        As errors call it.
-    newest : int
-        The schema that is written.
-    migrations : mapping of int to callable
-        By schema: from plain data of it to plain data of the next.
-    unnumbered : int or None
-        The schema of files without a number.
+    ``name``: as errors call it.
+    ``newest``: the schema that is written.
+    ``migrations``: by schema: from plain data of it to plain data of the next.
+    ``unnumbered``: the schema of files without a number.
     """
 
     name: str
@@ -35,10 +29,7 @@ class Stored:
     def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data as a file of the newest schema holds them.
 
-        Raises
-        ------
-        ValueError
-            If the schema is newer than this version of cmtrack, or no schema.
+        ValueError if the schema is newer than this version of cmtrack, or no schema.
         """
         schema = data.get("schema", self.unnumbered)
         if isinstance(schema, bool) or not isinstance(schema, int) or not 1 <= schema <= self.newest:

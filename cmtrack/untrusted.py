@@ -48,10 +48,7 @@ def digest(value: Any) -> str | None:
 def file_name(value: Any, what: str = "a file's name") -> str:
     """The name of a file in one known folder.
 
-    Raises
-    ------
-    ValueError
-        If it is empty, leads to another folder, or holds control characters.
+    ValueError if it is empty, leads to another folder, or holds control characters.
     """
     if not isinstance(value, str) or value in (".", "..") or not _FILE_NAME.fullmatch(value):
         raise ValueError(f"{what} must be a plain name without folders, got {str(value)!r:.80}")
@@ -61,10 +58,7 @@ def file_name(value: Any, what: str = "a file's name") -> str:
 def identifier(value: Any, what: str) -> str:
     """The id of a run, model or experiment: it becomes a part of URLs and paths.
 
-    Raises
-    ------
-    ValueError
-        If it holds anything but letters, digits, ``_``, ``.`` and ``-``.
+    ValueError if it holds anything but letters, digits, ``_``, ``.`` and ``-``.
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
         raise ValueError(f"{what} must be an id of letters, digits, '_', '.' and '-', got {str(value)!r:.80}")
@@ -72,13 +66,7 @@ def identifier(value: Any, what: str) -> str:
 
 
 def version(value: Any) -> str:
-    """The version of a program, as a server names it.
-
-    Raises
-    ------
-    ValueError
-        If it is no text that begins with two numbers.
-    """
+    """The version of a program, as a server names it; ValueError if it is no text that begins with two numbers."""
     found = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"a version must begin with two numbers, such as '3.17.2', got {str(value)!r:.80}")
@@ -92,11 +80,8 @@ SERVED = ("http", "https", "mlflow-artifacts")
 def artifact_uri(value: Any) -> str:
     """The URI or path of a folder of artifacts.
 
-    Raises
-    ------
-    ValueError
-        If it is no text, holds control characters, is a reference to a run or a model, or is an address of a server
-        with '..', a query, or what programs read differently: a user name, blanks or a backslash.
+    ValueError if it is no text, holds control characters, is a reference to a run or a model, or is an address of a
+    server with '..', a query, or what programs read differently: a user name, blanks or a backslash.
     """
     if not isinstance(value, str) or not value or len(value) > 4096 or any(character < " " for character in value):
         raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
@@ -173,18 +158,10 @@ def for_page(html: str) -> str:
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
     """A plain file, opened to be read; nothing else is waited for.
 
-    Parameters
-    ----------
-    path : Path
-    own : bool, default False
-        Whether the user named it: a link is then followed. Others may write into the folders of all other files.
+    ValueError if it is a link, a folder, a pipe, a device or anything else but a plain file; OSError if it cannot be
+    read.
 
-    Raises
-    ------
-    ValueError
-        If it is a link, a folder, a pipe, a device or anything else but a plain file.
-    OSError
-        If it cannot be read.
+    ``own``: whether the user named it: a link is then followed. Others may write into the folders of all other files.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if not own and path.is_symlink():
@@ -202,12 +179,7 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
     """The content of a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
 
-    Raises
-    ------
-    ValueError
-        If it is no plain file, or larger.
-    OSError
-        If it cannot be read.
+    ValueError if it is no plain file, or larger; OSError if it cannot be read.
     """
     with open_file(path, own=own) as file:
         size = os.fstat(file.fileno()).st_size
@@ -224,10 +196,7 @@ _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysq
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
     """The data of a JSON text, all numbers of which have to be ``finite`` where that is asked.
 
-    Raises
-    ------
-    ValueError
-        If it is no JSON, nested so deeply that Python does not read it, or holds another number.
+    ValueError if it is no JSON, nested so deeply that Python does not read it, or holds another number.
     """
     try:
         return json.loads(text, parse_constant=_finite, parse_float=_finite) if finite else json.loads(text)
@@ -245,10 +214,7 @@ def _finite(text: str) -> float:
 def array_bytes(shape: Any, limit: int) -> int:
     """The bytes that an array of a shape takes, at 8 a number.
 
-    Raises
-    ------
-    ValueError
-        If it is no list of at most eight whole numbers, or the array would take more than ``limit`` bytes.
+    ValueError if it is no list of at most eight whole numbers, or the array would take more than ``limit`` bytes.
     """
     whole = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
     size = 8 * math.prod(shape) if whole else -1
@@ -260,10 +226,7 @@ def array_bytes(shape: Any, limit: int) -> int:
 def unpacked(text: Any, size: int) -> bytes:
     """The bytes of a base64 text of zlib; more than ``size`` bytes are never unpacked.
 
-    Raises
-    ------
-    ValueError
-        If it is damaged, or holds another number of bytes.
+    ValueError if it is damaged, or holds another number of bytes.
     """
     try:
         raw = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
@@ -277,10 +240,7 @@ def unpacked(text: Any, size: int) -> bytes:
 def tracking_uri(value: Any) -> str:
     """The URI of a tracking store out of a file.
 
-    Raises
-    ------
-    ValueError
-        If it is no text of one line, or of a scheme that no store has.
+    ValueError if it is no text of one line, or of a scheme that no store has.
     """
     if not isinstance(value, str) or not value or len(value) > 4096 or _CONTROL.search(value) or "\n" in value:
         raise ValueError(f"a tracking URI must be a text of one line, got {str(value)!r:.80}")
@@ -298,16 +258,9 @@ _DEEPEST = 64
 def parsed_yaml(content: bytes, what: str) -> Any:
     """The data of a YAML text, read by the safe loader: by that in C where there is one.
 
-    Parameters
-    ----------
-    content : bytes
-    what : str
-        It, in messages.
+    ValueError if it is no YAML, nested more deeply than 64 times, or holds an alias or a key twice.
 
-    Raises
-    ------
-    ValueError
-        If it is no YAML, nested more deeply than 64 times, or holds an alias or a key twice.
+    ``what``: it, in messages.
     """
     import yaml
 
@@ -342,21 +295,12 @@ _ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-
 def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
     """The files of a user's zip archive by their names, read into memory; nothing is written to a disk.
 
-    Parameters
-    ----------
-    path : Path
-    limit : int
-        Most bytes that they may have together, once unpacked; more are never unpacked.
-    most : int
-        Most files.
+    ValueError if it is no zip archive or a damaged one, has too many or too large files, a name twice, or an entry that
+    is no plain file in folders of plain names: a link, a name with '..', an encrypted one; OSError if it cannot be
+    read.
 
-    Raises
-    ------
-    ValueError
-        If it is no zip archive or a damaged one, has too many or too large files, a name twice, or an entry that is
-        no plain file in folders of plain names: a link, a name with '..', an encrypted one.
-    OSError
-        If it cannot be read.
+    ``limit``: most bytes that they may have together, once unpacked; more are never unpacked.
+    ``most``: most files.
     """
     out: dict[str, bytes] = {}
     left = limit

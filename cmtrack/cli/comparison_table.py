@@ -35,20 +35,12 @@ _ANY_WIDTH = 10_000
 class Column:
     """A column of a table of runs.
 
-    Attributes
-    ----------
-    head : str
-    cell : callable
-        What it shows of a run.
-    keep : int
-        Where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
+    ``cell``: what it shows of a run.
+    ``keep``: where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
         ``DECIDES`` on go only when brief forms and folded names make no room.
-    right : bool
-        Whether it is set to the right.
-    brief : Column, optional
-        Its replacement if columns that decide do not fit.
-    folds : bool
-        Whether it is a name, which may go on over several lines.
+    ``right``: whether it is set to the right.
+    ``brief``: its replacement if columns that decide do not fit.
+    ``folds``: whether it is a name, which may go on over several lines.
     """
 
     head: str

@@ -19,12 +19,8 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
     """A kind of command with the flags of a question.
 
-    Parameters
-    ----------
-    question : callable
-        Gives the question; it is called when the flags are wanted, so that other commands need not load it.
-    names : str
-        Of its entries; by default all that have a flag.
+    ``question``: gives the question; it is called when the flags are wanted, so that other commands need not load it.
+    ``names``: of its entries; by default all that have a flag.
     """
 
     class Asking(click.Command):

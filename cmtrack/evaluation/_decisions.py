@@ -116,11 +116,7 @@ def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
 def _cluster_sums(evaluation: Evaluation, samples: ScoreTable) -> Sums | None:
     """Sums over rows that belong together of the weighted values that rows have by their cell; None without such rows.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-    samples : ScoreTable
-        Whose cells the values stand in.
+    ``samples``: whose cells the values stand in.
     """
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.clusters is None or rows.source is None:

@@ -93,13 +93,8 @@ def deciding(
 ) -> ComposedStep | None:
     """The scored step with the threshold that makes the predictions, if there is one.
 
-    Parameters
-    ----------
-    step : ComposedStep, optional
-    threshold : float, optional
-    labels : tuple of length K
-    given : collection of str
-        The columns that are given.
+    ``labels``, tuple of length K.
+    ``given``: the columns that are given.
     """
     if threshold is None:
         return step
@@ -148,15 +143,9 @@ class Computed:
 def compute(views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]) -> Computed:
     """Compute every section that applies and that the question asks for.
 
-    Parameters
-    ----------
-    views : EvaluationViews
-    spec : Spec
-        Where its ``sections`` are full names of metrics, only these are computed, without warnings and curves.
-    clusters : Clusters
-        Their errors take the place of those computed here.
-    numbers : mapping of str to Kept
-        Those that were kept of metrics whose functions are not known.
+    ``spec``: where its ``sections`` are full names of metrics, only these are computed, without warnings and curves.
+    ``clusters``: their errors take the place of those computed here.
+    ``numbers``: those that were kept of metrics whose functions are not known.
     """
     catalog, sections = spec.catalog, spec.sections
     if single := single_metrics(sections):

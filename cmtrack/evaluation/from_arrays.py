@@ -245,11 +245,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
     """The same evaluation, with its rows, divided into segments.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-    segments : frame, mapping of columns, series, or pair of one of these and a list of names
-        As in :func:`evaluate`, in the order of the rows.
+    ``segments``: as in :func:`evaluate`, in the order of the rows.
     """
     rows = evaluation.rows
     if not isinstance(rows, Predictions):

@@ -17,17 +17,11 @@ ByMetric = dict[str, float]
 class RowFacts:
     """Facts that rows gave, by metric.
 
-    Attributes
-    ----------
-    cluster_errors : dict of str to float, optional
-        Standard errors by clusters of rows that belong together.
-    n_clusters : int, optional
-    effective_clusters : dict of str to float, optional
-        Effective number of clusters: of sums s of a cluster's influence values (sum of s²)² / sum of s⁴.
-    pvalues : dict of str to float, optional
-        P-values of calibration.
-    errors : dict of str to float, optional
-        Standard errors of averages of areas.
+    ``cluster_errors``: standard errors by clusters of rows that belong together.
+    ``effective_clusters``: effective number of clusters: of sums s of a cluster's influence values (sum of s²)² / sum
+        of s⁴.
+    ``pvalues``: p-values of calibration.
+    ``errors``: standard errors of averages of areas.
     """
 
     cluster_errors: ByMetric | None = None
@@ -72,12 +66,8 @@ def _read(data: Any) -> ByMetric | None:
 def merged(sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum: Callable[[str], bool]) -> RowFacts:
     """Pooled cluster-robust errors of two sets of whole clusters: sums of squares and of fourth powers add up.
 
-    Parameters
-    ----------
-    totals : (float, float)
-        Number (or weight) of samples of each side.
-    is_sum : callable
-        True for the name of a metric that doubles with the samples, as counts do; else it is a mean over them.
+    ``totals``, (float, float): number (or weight) of samples of each side.
+    ``is_sum``: True for the name of a metric that doubles with the samples, as counts do; else it is a mean over them.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:

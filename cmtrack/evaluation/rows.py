@@ -30,13 +30,7 @@ TOTAL = "total"
 
 
 def rows_of(evaluation: Evaluation) -> Predictions:
-    """The rows by their classes.
-
-    Raises
-    ------
-    ValueError
-        If they are not here, or are of spans.
-    """
+    """The rows by their classes; ValueError if they are not here, or are of spans."""
     rows = evaluation.rows
     if rows is None:
         raise ValueError(
@@ -108,13 +102,7 @@ def steps_of(evaluation: Evaluation) -> Mapping[str, ComposedStep]:
 
 
 def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
-    """The step of the grouping of that name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """The step of the grouping of that name; ValueError if there is none."""
     steps = steps_of(evaluation).values()
     for step in steps:
         if step.name == name:
@@ -168,10 +156,7 @@ def frame_of(
 def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str, Any]:
     """The columns of a table, each as a series with an entry for each row of the evaluation; null where it has none.
 
-    Raises
-    ------
-    ValueError
-        If the rows of the table are not those of the evaluation.
+    ValueError if the rows of the table are not those of the evaluation.
     """
     import pandas as pd
 

@@ -47,12 +47,8 @@ _OUTCOME = np.array([[1, 0], [1, 2], [4, 3], [5, 3]])
 class OutcomeCosts:
     """Costs of the six outcomes of two groups.
 
-    Attributes
-    ----------
-    costs : tuple of 6 floats
-        In the order of :class:`BinaryCounts`.
-    possible : tuple of 6 bools
-        False for mismatches that the grouping does not have.
+    ``costs``: in the order of :class:`BinaryCounts`.
+    ``possible``: False for mismatches that the grouping does not have.
     """
 
     costs: tuple[float, ...]
@@ -109,14 +105,8 @@ class OutcomeCosts:
 class Rule:
     """The rule by which a threshold is chosen: least cost or largest metric, and maybe a bound of another metric.
 
-    Attributes
-    ----------
-    costs : OutcomeCosts, optional
-    maximize : Metric, optional
-        A function of the six counts; exactly one of both.
-    bound : Gate, optional
-    confidence_level : float
-        Of the limit that a bound such as ``binary/precision.low >= 0.9`` means.
+    ``maximize``: a function of the six counts; exactly one of both.
+    ``confidence_level``: of the limit that a bound such as ``binary/precision.low >= 0.9`` means.
     """
 
     costs: OutcomeCosts | None
@@ -156,11 +146,8 @@ class Rule:
     def bounded(self, six: BinaryCounts, effective: Any = 1.0) -> FloatArray:
         """The bounded number at each threshold; NaN where it is undefined.
 
-        Parameters
-        ----------
-        six : BinaryCounts of ndarrays of shape (..., T)
-        effective : float or ndarray of shape (..., 1)
-            Effective samples a unit of weight (Kish).
+        ``six``, BinaryCounts of ndarrays of shape (..., T).
+        ``effective``, float or ndarray of shape (..., 1): effective samples a unit of weight (Kish).
         """
         assert self.bound is not None  # the caller's choice
         metric: Any = lookup(self.bound.metric)
@@ -180,14 +167,9 @@ class Rule:
         Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal metrics the one that
         keeps the bound best; then the larger.
 
-        Parameters
-        ----------
-        thresholds : ndarray of shape (U + 1,)
-            See :func:`thresholds_of`.
-        counts : ndarray of shape (..., 4, U)
-            By channel and score; scores that no sample has are no candidates.
-        effective : float or ndarray of shape (..., 1)
-            As in :meth:`bounded`.
+        ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
+        ``counts``, shape (..., 4, U): by channel and score; scores that no sample has are no candidates.
+        ``effective``, float or ndarray of shape (..., 1): as in :meth:`bounded`.
         """
         allowed = candidates(counts)
         six = None if self.maximize is None and self.bound is None else six_counts(counts)
@@ -246,15 +228,8 @@ def candidates(counts: Any) -> BoolArray:
 def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Iterator[FloatArray]:
     """Split independent samples, given by their counts, into folds of as many of each group; again and again.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (4, U)
-        Whole numbers.
-
-    Yields
-    ------
-    ndarray of shape (V, 4, U)
-        The counts of each fold: those of samples that are dealt out at random.
+    ``counts``, shape (4, U): whole numbers.
+    Each, shape (V, 4, U): the counts of each fold: those of samples that are dealt out at random.
     """
     rng = np.random.default_rng(SEED)
     size = counts.shape[1]
@@ -293,12 +268,9 @@ class RowSplits:
 
     The splits are the same whatever the order of the rows: clusters are put in an order by what they hold.
 
-    Parameters
-    ----------
-    place : ndarray of shape (n,)
-        The row's cell in counts of shape (4, U).
-    thresholds : ndarray of shape (U + 1,)
-    weights, clusters : ndarray of shape (n,), optional
+    ``place``, shape (n,): the row's cell in counts of shape (4, U).
+    ``thresholds``, shape (U + 1,).
+    ``weights``, ``clusters``, shape (n,).
     """
 
     place: IntArray
@@ -337,10 +309,7 @@ class RowSplits:
     def outcomes(self, places: IntArray) -> FloatArray:
         """Share of the splits in which each row has each outcome, shape (n, 6), by the place of each fold's threshold.
 
-        Parameters
-        ----------
-        places : ndarray of shape (R, V)
-            -1 where a fold has no threshold: its rows have no outcome then.
+        ``places``, shape (R, V): -1 where a fold has no threshold: its rows have no outcome then.
         """
         size = len(self.thresholds) - 1
         channel, block = self.place // size, self.place % size
@@ -356,12 +325,8 @@ class RowSplits:
 class HeldOut:
     """Outcomes on rows that did not choose the threshold.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (R, 6)
-        Of each repeat.
-    places : ndarray of shape (R, V)
-        Of the thresholds of the folds; -1 where none kept the bound.
+    ``counts``, shape (R, 6): of each repeat.
+    ``places``, shape (R, V): of the thresholds of the folds; -1 where none kept the bound.
     """
 
     counts: FloatArray
@@ -379,14 +344,9 @@ def cross_fit(splits: Any, thresholds: FloatArray, rule: Rule, effective: float 
     The limit of an interval that a bound asks for is read as if the others were as many as all samples are: it would be
     stricter with fewer, and the threshold another one.
 
-    Parameters
-    ----------
-    splits : iterable of ndarrays of shape (V, 4, U)
-        A split each.
-    thresholds : ndarray of shape (U + 1,)
-    rule : Rule
-    effective : float
-        As in :meth:`Rule.bounded`.
+    ``splits``, iterable of ndarrays of shape (V, 4, U): a split each.
+    ``thresholds``, shape (U + 1,).
+    ``effective``: as in :meth:`Rule.bounded`.
     """
     counts, places = [], []
     for parts in splits:
@@ -414,13 +374,8 @@ def six_at(counts: Any, place: int) -> FloatArray:
 class Dependence:
     """Dependence between samples: clusters and weights.
 
-    Attributes
-    ----------
-    effective : float
-        Effective samples a unit of weight (Kish); of clusters their number.
-    by_cluster : callable, optional
-        From an influence (6,) of the outcomes to its standard error and degrees of freedom.
-    n_clusters : int, optional
+    ``effective``: effective samples a unit of weight (Kish); of clusters their number.
+    ``by_cluster``: from an influence (6,) of the outcomes to its standard error and degrees of freedom.
     """
 
     effective: float = 1.0

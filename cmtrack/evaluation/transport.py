@@ -75,19 +75,13 @@ _MOST_ROWS = 1 << 16
 class Target:
     """Shares of the classes in a target.
 
-    Attributes
-    ----------
-    shares : ndarray of shape (K,)
-    strata : ndarray of shape (K,)
-        The class or group that a share was given of, by class: inside it the mix stays as it is labelled.
-    names : tuple of S str
-        The strata for people.
-    rows : float
-        Rows of the target; NaN where they are not known.
-    counted : bool
-        True where the shares are those of these very rows.
-    estimated : Estimated, optional
-        Of shares that were estimated from scores.
+    ``shares``, shape (K,).
+    ``strata``, shape (K,): the class or group that a share was given of, by class: inside it the mix stays as it is
+        labelled.
+    ``names``: the strata for people.
+    ``rows``: rows of the target; NaN where they are not known.
+    ``counted``: True where the shares are those of these very rows.
+    ``estimated``: of shares that were estimated from scores.
     """
 
     shares: FloatArray
@@ -102,15 +96,11 @@ class Target:
 class Estimated:
     """The error of estimated shares, and how it hangs together with that of the metrics.
 
-    Attributes
-    ----------
-    labelled, target : ndarray of shape (S, S)
-        Covariance of the shares of the strata by the labelled rows and by the target's.
-    fit_pvalue : float
-    binned : BinnedShares, optional
-        Where the evaluated rows themselves told the shares.
-    cells : tuple of ndarrays of shape (C,), optional
-        Actual and predicted class, bin and number of the labelled rows, with empty cells; of the strata's classes.
+    ``labelled``, ``target``, shape (S, S): covariance of the shares of the strata by the labelled rows and by the
+        target's.
+    ``binned``: where the evaluated rows themselves told the shares.
+    ``cells``, shape (C,): actual and predicted class, bin and number of the labelled rows, with empty cells; of the
+        strata's classes.
     """
 
     labelled: FloatArray
@@ -123,11 +113,8 @@ class Estimated:
 def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted: bool) -> Target:
     """Shares that a caller states: of the positive class or group, of classes, or of the groups of one step.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no shares, do not sum to 1, are of no class or group, or one above 0 is of a class without labelled
-        rows.
+    TypeError or ValueError if they are no shares, do not sum to 1, are of no class or group, or one above 0 is of a
+    class without labelled rows.
     """
     if rows is not None and not (isinstance(rows, numbers.Real) and rows > 0):
         raise ValueError(f"rows must be the number of rows of the target, above 0, got {rows!r:.40}")
@@ -197,14 +184,9 @@ def _floats(values: Any, given: Any) -> list[float]:
 class Parts(NamedTuple):
     """The squared standard error of a metric by source.
 
-    Attributes
-    ----------
-    labelled : float
-        From the labelled rows.
-    target : float
-        From the target's rows, where they estimated its shares.
-    realised : float
-        From the target's labels, if its own are meant: times the number of its rows.
+    ``labelled``: from the labelled rows.
+    ``target``: from the target's rows, where they estimated its shares.
+    ``realised``: from the target's labels, if its own are meant: times the number of its rows.
     """
 
     labelled: float
@@ -224,13 +206,7 @@ class _Term(NamedTuple):
 
 
 class Moved:
-    """The metrics of an evaluation at other shares.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    target : Target
-    """
+    """The metrics of an evaluation at other shares."""
 
     def __init__(self, evaluation: Evaluation, target: Target) -> None:
         self.evaluation, self.target = evaluation, target
@@ -820,11 +796,8 @@ class Transported:
 def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> Target:
     """Shares of the classes that scores of a target tell, by the evaluated rows or by calibration rows.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the scores are not those of the evaluated model, there are no labelled ones, or they do not tell the classes
-        apart.
+    TypeError or ValueError if the scores are not those of the evaluated model, there are no labelled ones, or they do
+    not tell the classes apart.
     """
     if calibration is not None:
         return target_of(evaluation, estimate_prevalence(scores, calibration=calibration, positive=evaluation.positive))

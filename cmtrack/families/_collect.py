@@ -32,11 +32,8 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 class Runs:
     """Runs of a sorted array.
 
-    Attributes
-    ----------
-    key, start, size : ndarray of shape (R,), int64
-    of_item : ndarray of shape (n,), int64
-        The run of each item.
+    ``key``, ``start``, ``size``, shape (R,), int64.
+    ``of_item``, shape (n,), int64: the run of each item.
     """
 
     key: IntArray
@@ -157,18 +154,9 @@ def collect_families(
 ) -> tuple[FamilyStatistics, DocumentRows]:
     """Count label sets.
 
-    Parameters
-    ----------
-    actual, predicted : LabelSets
-        Of the same documents; code numbers are places in ``families``.
-    families : Families
-    remove_matches : bool
-        If False, pairs are also counted with the codes that match among them.
-    row_ids : LabelDigest, optional
-
-    Returns
-    -------
-    (FamilyStatistics, DocumentRows)
+    ``actual``, ``predicted``: of the same documents; code numbers are places in ``families``.
+    ``remove_matches``: if False, pairs are also counted with the codes that match among them.
+    The result, (FamilyStatistics, DocumentRows).
     """
     work = _Collector(families, actual.size, remove_matches)
     for first, last in _blocks(actual, predicted):

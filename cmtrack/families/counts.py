@@ -37,10 +37,8 @@ the codes with their ancestors."""
 class Tallies(Record):
     """Sums and sums of products of the documents' tallies; whole numbers, so that shards add up exactly.
 
-    Attributes
-    ----------
-    sums : ndarray of shape (8,), int64
-    products : ndarray of shape (8, 8), int64
+    ``sums``, shape (8,), int64.
+    ``products``, shape (8, 8), int64.
     """
 
     sums: IntArray
@@ -99,15 +97,10 @@ HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 class PairCounts(Record):
     """Pairs of an actual and a predicted code of one family, for every matching at once.
 
-    Attributes
-    ----------
-    keys : ndarray of shape (R,), int64, increasing
-        ``actual * L + predicted``, places among the codes.
-    masses : ndarray of shape (R, 4), int64
-        By :data:`MATCHINGS`; the product in ones, the others in 1/UNIT.
-    surplus : ndarray of shape (L, 2), int64
-        Balanced mass, in 1/UNIT, of predicted and of actual codes that goes out of the family although there are
-        siblings, because there are fewer of them.
+    ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, places among the codes.
+    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in ones, the others in 1/UNIT.
+    ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes that goes out of the
+        family although there are siblings, because there are fewer of them.
     """
 
     keys: IntArray
@@ -141,28 +134,18 @@ class PairCounts(Record):
 class FamilyStatistics(Record):
     """Mergeable statistics of documents' predicted and actual codes.
 
-    Attributes
-    ----------
-    families : Families
-    digest : LabelDigest
-        Of the documents' actual codes.
-    codes : ndarray of shape (L, 5), int64
-        Documents by code: with the code on both sides, predicted, actual, predicted out of family, actual out of
-        family.
-    pairs : PairCounts
-        Of unmatched codes.
-    together : PairCounts or None
-        Of all codes, the matched ones among them, where this was asked for.
-    alone : ndarray of shape (L, 2) or None
-        With ``together``: documents whose other side has no code of the family at all, by predicted and actual code.
-    patterns : ndarray of shape (R, 5), int64
-        Family, codes on both sides, unmatched predicted, unmatched actual codes of it, and the number of documents
-        that are so; documents without a code of the family are left out.
-    tallies : Tallies
-    repeated : ndarray of shape (2,), int64
-        Codes that stood more than once in a document (each counts once), actual and predicted.
-    row_ids : LabelDigest, optional
-        Of the documents' names.
+    ``digest``: of the documents' actual codes.
+    ``codes``, shape (L, 5), int64: documents by code: with the code on both sides, predicted, actual, predicted out of
+        family, actual out of family.
+    ``pairs``: of unmatched codes.
+    ``together``: of all codes, the matched ones among them, where this was asked for.
+    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of the family at all, by
+        predicted and actual code.
+    ``patterns``, shape (R, 5), int64: family, codes on both sides, unmatched predicted, unmatched actual codes of it,
+        and the number of documents that are so; documents without a code of the family are left out.
+    ``repeated``, shape (2,), int64: codes that stood more than once in a document (each counts once), actual and
+        predicted.
+    ``row_ids``: of the documents' names.
     """
 
     families: Families

@@ -120,14 +120,9 @@ Rule: TypeAlias = "Mapping[Label, Label] | Callable[[Any], Label] | Tree"
 class Families:
     """Codes in order, the codes of a family side by side.
 
-    Attributes
-    ----------
-    paths : tuple of tuple of labels, length L
-        For each code the nodes from the top down to the code itself.
-    level : int
-        Where the family stands in a path; shorter paths are families of their own.
-    chosen : bool
-        Whether the order of codes was given; else they are sorted.
+    ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the code itself.
+    ``level``: where the family stands in a path; shorter paths are families of their own.
+    ``chosen``: whether the order of codes was given; else they are sorted.
     """
 
     paths: tuple[Path, ...]
@@ -216,15 +211,9 @@ class Families:
 def assign(rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassigned: Label | None = None) -> Families:
     """Put codes into families.
 
-    Parameters
-    ----------
-    rule : mapping of code to family, callable, or Tree
-    codes : iterable of labels
-    chosen : bool
-        Whether the codes stand in an order that someone chose; it is kept within families, and families stand in the
-        order of their first code. Else both are sorted.
-    unassigned : label, optional
-        The family of codes that have none.
+    ``chosen``: whether the codes stand in an order that someone chose; it is kept within families, and families stand
+        in the order of their first code. Else both are sorted.
+    ``unassigned``: the family of codes that have none.
     """
     codes = list(codes)
     if isinstance(rule, Tree):
@@ -289,14 +278,9 @@ _NAMES = ("y_true_sets", "y_pred_sets")
 class LabelSets:
     """The codes of each document.
 
-    Attributes
-    ----------
-    indptr : ndarray of shape (n + 1,), int64
-        Where each document begins among the labels.
-    code : ndarray of shape (N,), int64
-        Code numbers, increasing within a document.
-    repeated : int
-        Labels that stood in a document before and were left out.
+    ``indptr``, shape (n + 1,), int64: where each document begins among the labels.
+    ``code``, shape (N,), int64: code numbers, increasing within a document.
+    ``repeated``: labels that stood in a document before and were left out.
     """
 
     indptr: IntArray
@@ -346,15 +330,9 @@ class LabelSets:
 class Given:
     """Both sides as they were given.
 
-    Attributes
-    ----------
-    names : list of labels
-        Codes by number.
-    actual, predicted : LabelSets
-    ids : list of labels or None
-        Names of the documents, where the input has them.
-    note : str
-        What a user should know.
+    ``names``: codes by number.
+    ``ids``: names of the documents, where the input has them.
+    ``note``: what a user should know.
     """
 
     names: list[Label]
@@ -401,17 +379,11 @@ def read_sets(
 ) -> Given:
     """Read the label sets of both sides.
 
-    Parameters
-    ----------
-    y_true_sets, y_pred_sets
-        Both of one form: iterables of sets of codes; indicator matrices (SciPy sparse or dense) of shape (n, L); or
-        long frames (pandas, polars) with a row for each document and code.
-    codes : sequence, optional
-        The codes of an indicator matrix' columns; by default their numbers.
-    columns : (str, str)
-        The frames' columns of documents and codes.
-    documents : array-like of shape (n,), optional
-        Of frames: all documents, also those without a code.
+    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes; indicator matrices (SciPy sparse or
+        dense) of shape (n, L); or long frames (pandas, polars) with a row for each document and code.
+    ``codes``: the codes of an indicator matrix' columns; by default their numbers.
+    ``columns``, (str, str): the frames' columns of documents and codes.
+    ``documents``, array-like of shape (n,): of frames: all documents, also those without a code.
     """
     kinds = tuple(map(_kind, (y_true_sets, y_pred_sets)))
     if kinds[0] != kinds[1]:

@@ -219,13 +219,8 @@ def family_results(
 ) -> Results:
     """Every metric with its error and interval.
 
-    Parameters
-    ----------
-    statistics : FamilyStatistics
-    confidence_level : float
-    macro_errors : mapping of name to float, optional
-        Standard errors of the macro averages that allow for codes of one document; by default codes count as
-        independent of each other.
+    ``macro_errors``: standard errors of the macro averages that allow for codes of one document; by default codes count
+        as independent of each other.
     """
     results = Results(confidence_level, Clusters(macro_errors or {}))
     FamilyViews(statistics).put(results, FAMILY)
@@ -245,10 +240,7 @@ def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
 def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
     """Means over the codes where a ratio is defined, and standard errors with the codes taken as independent.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (L, 5)
-        As in :class:`FamilyStatistics`.
+    ``codes``, shape (L, 5): as in :class:`FamilyStatistics`.
     """
     hits, predicted, actual = (codes[:, column].astype(np.float64) for column in (HITS, PREDICTED, ACTUAL))
     values = code_ratios(codes)

@@ -144,12 +144,9 @@ def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
 class BinnedError(NamedTuple):
     """The expected calibration error over bins of equal width, an average of absolute differences.
 
-    Attributes
-    ----------
-    value : float
-        It is above 0 for calibrated scores, too, and the more the fewer rows there are.
-    if_calibrated : float
-        Its mean over labels that are drawn with the scores for probabilities; NaN where none can be drawn.
+    ``value``: it is above 0 for calibrated scores, too, and the more the fewer rows there are.
+    ``if_calibrated``: its mean over labels that are drawn with the scores for probabilities; NaN where none can be
+        drawn.
     """
 
     value: float
@@ -193,18 +190,10 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     With fractional weights the p-values are the larger ones of two tests: one draws labels, which is exact where labels
     are sparse or scores sharp, the other the signs of differences, which asks nothing of the weights.
 
-    Parameters
-    ----------
-    blocks : Blocks
-    draws : int
-        Labels that are drawn for every row, with a fixed seed.
-    most : int
-        Blocks that labels are drawn of; more are pooled, after the cells of the grid, to so many of equal variance.
-
-    Returns
-    -------
-    CalibrationTest
-        All NaN where every score is 0 or 1 and no label contradicts its score.
+    ``draws``: labels that are drawn for every row, with a fixed seed.
+    ``most``: blocks that labels are drawn of; more are pooled, after the cells of the grid, to so many of equal
+        variance.
+    The result: all NaN where every score is 0 or 1 and no label contradicts its score.
     """
     decided = _without_draws(blocks, draws)
     if decided is not None:

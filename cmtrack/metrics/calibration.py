@@ -42,15 +42,9 @@ _CLUSTERED = "rows belong together, and their labels are not independent"
 class ReliabilityTable(ScoreTable):
     """Positives and negatives by score, and the numbers of calibration, each computed when first asked for.
 
-    Parameters
-    ----------
-    scores : ScoreCounts with four channels
-    squares : ScoreCounts, optional
-        With squared weights, where weights are fractions.
-    level : float
-        Confidence level of the calibration error's interval.
-    most : int
-        Blocks of scores that the test draws labels of; more are pooled.
+    ``squares``: with squared weights, where weights are fractions.
+    ``level``: confidence level of the calibration error's interval.
+    ``most``: blocks of scores that the test draws labels of; more are pooled.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("reliability",)

@@ -77,16 +77,12 @@ class SixCells(Weighted):
 class Cells(Weighted):
     """The non-empty cells of a table of K classes.
 
-    Attributes
-    ----------
-    actual, predicted : ndarray of shape (C,), int64
-    hit : ndarray of shape (C,), bool
-    weight : ndarray of shape (C,), float64
-        Sum of the samples' weights (their number where there are none).
-    squares : ndarray of shape (C,), float64
-        Sum of the squared weights; equals ``weight`` where weights are numbers of equal rows.
-    size : int
-        K.
+    ``actual``, ``predicted``, shape (C,), int64.
+    ``hit``, shape (C,), bool.
+    ``weight``, shape (C,), float64: sum of the samples' weights (their number where there are none).
+    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` where weights are numbers of equal
+        rows.
+    ``size``: K.
     """
 
     actual: IntArray
@@ -174,13 +170,8 @@ class Cells(Weighted):
 class Table(Samples):
     """A table of K classes or groups as its metrics see it: each part is computed once.
 
-    Parameters
-    ----------
-    cells : Cells
-    over : ndarray of shape (K,), bool, optional
-        The classes that averages are taken over; by default all.
-    whole : bool, default True
-        Whether cells hold counts, not fractional weights.
+    ``over``, shape (K,), bool: the classes that averages are taken over; by default all.
+    ``whole``: whether cells hold counts, not fractional weights.
     """
 
     kinds = ("table", "whole table", "classes", "spans")

@@ -45,13 +45,8 @@ BLOCKS = 32
 class ClassCurves(Samples):
     """The probability of each class, counted, as metrics see them.
 
-    Parameters
-    ----------
-    scores : ClassScoreCounts
-    squares : ClassScoreCounts, optional
-        With squared weights, where weights are fractions.
-    level : float
-        Confidence level of the calibration errors' intervals.
+    ``squares``: with squared weights, where weights are fractions.
+    ``level``: confidence level of the calibration errors' intervals.
     """
 
     kinds = ("class curves", "class calibration", "class pairs")
@@ -152,12 +147,7 @@ def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
 class Pairs:
     """One class's probability by actual class: the areas of the class against each other one.
 
-    Parameters
-    ----------
-    scores : ScoreCounts with K channels
-    squares : ScoreCounts, optional
-    k : int
-        The class.
+    ``k``: the class.
     """
 
     def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None, k: int) -> None:
@@ -333,10 +323,7 @@ def calibration_of_classes(
 class OfEach(Function):
     """A function of one score table, of each class.
 
-    Parameters
-    ----------
-    function : callable
-        With its influence, its size, its ends.
+    ``function``: with its influence, its size, its ends.
     """
 
     def __init__(self, function: Function) -> None:

@@ -30,14 +30,8 @@ BLOCKS = 128
 class HitTable(ReliabilityTable):
     """Hits and misses by hit probability.
 
-    Parameters
-    ----------
-    scores : ScoreCounts with two channels
-    squares : ScoreCounts, optional
-        With squared weights, where weights are fractions.
-    level : float
-    accept : ndarray of shape (K, K), bool, optional
-        The pairs of actual and predicted class that are a hit; by default only equal ones.
+    ``squares``: with squared weights, where weights are fractions.
+    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that are a hit; by default only equal ones.
     """
 
     kinds = ("confidence",)

@@ -57,13 +57,9 @@ class Priced(Samples):
 
     An influence is an array (K, K), of a row in each cell.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (K, K)
-        Rows actual, columns predicted.
-    squares : ndarray of shape (K, K), optional
-        The same with squared weights, where weights are fractions.
-    costs : ndarray of shape (K, K)
+    ``counts``, shape (K, K): rows actual, columns predicted.
+    ``squares``, shape (K, K): the same with squared weights, where weights are fractions.
+    ``costs``, shape (K, K).
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("costs",)
@@ -144,11 +140,7 @@ class Priced(Samples):
 class Decided(Priced):
     """The decisions that probabilities lead to under the costs, and the costs that were expected.
 
-    Parameters
-    ----------
-    decisions : DecisionCounts
-    squares : DecisionCounts, optional
-        The same with squared weights, where weights are fractions.
+    ``squares``: the same with squared weights, where weights are fractions.
     """
 
     kinds = ("decisions",)
@@ -188,13 +180,8 @@ class Decided(Priced):
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
     """Multinomial profile-likelihood interval of a mean.
 
-    Parameters
-    ----------
-    support : ndarray of shape (R,), ascending
-        All values, also those without counts.
-    counts : ndarray of shape (R,)
-        Need not be whole.
-    level : float
+    ``support``, shape (R,), ascending: all values, also those without counts.
+    ``counts``, shape (R,): need not be whole.
     """
     if len(support) == 1:
         return float(support[0]), float(support[0])
@@ -208,14 +195,9 @@ def profiles_of_means(support: FloatArray, counts: FloatArray, quantile: float) 
     ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a
     line in the value that is nowhere negative on the support, and what is left at an end of the support without counts.
 
-    Parameters
-    ----------
-    support : ndarray of shape (T, R), ascending, R at least 2
-        All values, also those without counts.
-    counts : ndarray of shape (T, R)
-        Need not be whole.
-    quantile : float
-        Two-sided normal quantile of the level.
+    ``support``, shape (T, R), ascending, R at least 2: all values, also those without counts.
+    ``counts``, shape (T, R): need not be whole.
+    ``quantile``: two-sided normal quantile of the level.
     """
     first, last = support[:, :1], support[:, -1:]
     span = last - first

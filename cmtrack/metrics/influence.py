@@ -25,13 +25,7 @@ from cmtrack.statistics.predictions import Predictions
 
 
 class Influence:
-    """Influence values of every metric of an evaluation that has rows.
-
-    Parameters
-    ----------
-    rows : Predictions
-    views : EvaluationViews
-    """
+    """Influence values of every metric of an evaluation that has rows."""
 
     def __init__(self, rows: Predictions, views: EvaluationViews) -> None:
         self.rows, self.views = rows, views
@@ -40,11 +34,7 @@ class Influence:
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
         """psi of a metric, shape (n,); None where it has no influence function.
 
-        Parameters
-        ----------
-        metric : Metric
-        parts : mapping of str to str
-            The encoded step, label or group in its name.
+        ``parts``: the encoded step, label or group in its name.
         """
         if metric.interval in WITHOUT_ERROR:  # it has no error, or brings an interval
             return None
@@ -117,12 +107,7 @@ MOST_ROWS = 1 << 12
 def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
     """Standard errors that counts only bound, by full name: those of averages of areas.
 
-    Parameters
-    ----------
-    rows : Predictions
-    views : EvaluationViews
-    only : sequence of str
-        Full names of metrics; none stand for all.
+    ``only``: full names of metrics; none stand for all.
     """
     wanted = [metric for metric in AVERAGES if not only or metric.name in only]
     asked = [metric for metric in wanted if views.of(metric) is not None]
@@ -154,14 +139,10 @@ def standard_error(
 ) -> float:
     """Standard error from influence values.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n,)
-    weights : ndarray of shape (n,), optional
-        int64 are numbers of equal rows, float64 sampling weights: the sandwich form.
-    clusters : ndarray of shape (n,), int64, optional
-        Codes of rows that belong together; they are summed before squaring. With G of them the squares are multiplied
-        by G / (G - 1) ("CR1"): their mean is estimated.
+    ``psi``, shape (n,).
+    ``weights``, shape (n,): int64 are numbers of equal rows, float64 sampling weights: the sandwich form.
+    ``clusters``, shape (n,), int64: codes of rows that belong together; they are summed before squaring. With G of them
+        the squares are multiplied by G / (G - 1) ("CR1"): their mean is estimated.
     """
     return math.sqrt(float(covariance(psi[:, None], weights, clusters)[0, 0]))
 
@@ -171,12 +152,8 @@ def covariance(
 ) -> FloatArray:
     """Covariance of the errors of R metrics or models on the same rows, shape (R, R).
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n, R)
-        Influence values, a column each.
-    weights, clusters : ndarray of shape (n,), optional
-        As in :func:`standard_error`.
+    ``psi``, shape (n, R): influence values, a column each.
+    ``weights``, ``clusters``, shape (n,): as in :func:`standard_error`.
     """
     total = float(len(psi)) if weights is None else float(weights.sum())
     centred = psi - (psi.mean(axis=0) if weights is None else weights @ psi / total)
@@ -199,10 +176,7 @@ def few_clusters(n: int) -> float:
 def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray) -> float:
     """Number of equal clusters that tell a standard error as surely: (sum of s^2)^2 / sum of s^4 of clusters' sums s.
 
-    Parameters
-    ----------
-    psi, weights, clusters
-        As in :func:`standard_error`.
+    ``psi``, ``weights``, ``clusters``: as in :func:`standard_error`.
 
     Notes
     -----
@@ -225,14 +199,9 @@ def degrees_of_pairs(
     Effective rows, or clusters, less one, as in :func:`effective_clusters`; at least 1, and infinite where columns do
     not differ.
 
-    Parameters
-    ----------
-    psi : ndarray of shape (n, R)
-        Influence values, a column each.
-    weights, clusters
-        As in :func:`standard_error`.
-    folded : bool, default False
-        Whether the sums of two columns count, too: the smaller of the two numbers is given.
+    ``psi``, shape (n, R): influence values, a column each.
+    ``weights``, ``clusters``: as in :func:`standard_error`.
+    ``folded``: whether the sums of two columns count, too: the smaller of the two numbers is given.
     """
     psi = psi - (psi.mean(axis=0) if weights is None else weights @ psi / weights.sum())
     times: FloatArray | IntArray | None = None

@@ -61,11 +61,7 @@ def settled(value: float, low: float, high: float) -> float:
     their intervals would be points that leave out 1 and 0. Ratios of sums are exact to some ``2**-52`` of the range,
     and no metric of fewer than 10^13 samples comes as near to an end without being there.
 
-    Parameters
-    ----------
-    value : float
-    low, high : float
-        The range of the metric; infinite ends are none. A value beyond an end is put there too.
+    ``low``, ``high``: the range of the metric; infinite ends are none. A value beyond an end is put there too.
     """
     if not math.isfinite(value):
         return value
@@ -80,18 +76,10 @@ def settled(value: float, low: float, high: float) -> float:
 def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: float = math.inf) -> Interval | None:
     """Wilson interval of a proportion.
 
-    Parameters
-    ----------
-    share : float
-        The proportion.
-    n : float
-        Its denominator: a count, or an effective count where samples are weighted.
-    degrees : float
-        Degrees of freedom of its error, where this was estimated from few clusters.
-
-    Returns
-    -------
-    (low, high), or None where the proportion is undefined.
+    ``share``: the proportion.
+    ``n``: its denominator: a count, or an effective count where samples are weighted.
+    ``degrees``: degrees of freedom of its error, where this was estimated from few clusters.
+    The result, (low, high), or None where the proportion is undefined.
     """
     if not n > 0 or math.isnan(share):
         return None
@@ -208,17 +196,11 @@ def within_bounds(
     samples. Where the error is 0, a share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move
     the value by its range.
 
-    Parameters
-    ----------
-    scale : "atanh", "logit", "log" or "wald"
-    value, standard_error, confidence_level : float
-    bounds : (low, high)
-        Of the metric; without both ends the scale's interval is all there is.
-    n : float, or ndarray of shape (2,), optional
-        Number of samples that tell where the error is 0; of an area under a curve the positives and the negatives,
-        and near an end the wider of Wilson's and Newcombe's interval is taken.
-    degrees : float
-        As in :func:`wilson`.
+    ``scale``, "atanh", "logit", "log" or "wald".
+    ``bounds``, (low, high): of the metric; without both ends the scale's interval is all there is.
+    ``n``, float, or ndarray of shape (2,): number of samples that tell where the error is 0; of an area under a curve
+        the positives and the negatives, and near an end the wider of Wilson's and Newcombe's interval is taken.
+    ``degrees``: as in :func:`wilson`.
     """
     low, high = bounds
     span = high - low
@@ -257,17 +239,10 @@ def least_correlation(
     true value lies above a lower end only where its own does, and below all upper ends unless one of the m is wrong
     (Bonferroni). Each end is that of :func:`within_bounds` on the scale of correlations.
 
-    Parameters
-    ----------
-    values, errors : ndarray of shape (m,)
-        Those that are NaN are passed over.
-    n : ndarray of shape (m,)
-        Number of samples that tell where an error is 0.
-    confidence_level : float
-    degrees : float
-        As in :func:`wilson`.
-    many : int, optional
-        Number of correlations in all, where those given are the ones that may be the least.
+    ``values``, ``errors``, shape (m,): those that are NaN are passed over.
+    ``n``, shape (m,): number of samples that tell where an error is 0.
+    ``degrees``: as in :func:`wilson`.
+    ``many``: number of correlations in all, where those given are the ones that may be the least.
     """
     known = np.isfinite(values) & np.isfinite(errors) & (n > 0)
     if not known.any():
@@ -315,11 +290,8 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     under δ by maximum likelihood. It lies in [-1, 1] and has a width where no rows differ. Its lower end is minus the
     upper one of the other difference: ``-tango(c, b, n, quantile)``.
 
-    Parameters
-    ----------
-    only_first, only_second, n, quantile : array-like, broadcast
-        Rows that only the first (b) and only the second (c) gets right, all rows, and the normal quantile. Counts may
-        be effective ones.
+    ``only_first``, ``only_second``, ``n``, ``quantile``: rows that only the first (b) and only the second (c) gets
+        right, all rows, and the normal quantile. Counts may be effective ones.
 
     References
     ----------

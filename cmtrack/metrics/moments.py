@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 class TwoClasses(NamedTuple):
     """One score in two classes: what functions of moments are given; numbers, or arrays (K,), one for each score.
 
-    Attributes
-    ----------
-    n0, n1 : samples of the negatives and of the positives
-    mean0, mean1 : their mean scores
-    m20, m21 : sums of squares about the means
-    labels_variance : sum of s (1 - s) over all samples
-    inflation0, inflation1 : n / (n - 1), of effective numbers, NaN below two samples; no derivative is taken by them
+    ``labels_variance``, sum of s (1 - s) over all samples.
+    ``inflation0``, ``inflation1``, n / (n - 1), of effective numbers, NaN below two samples; no derivative is taken by
+        them.
     """
 
     n0: Any
@@ -124,13 +120,8 @@ class Sides:
 class ScoreSamples(Samples):
     """Samples by one score and two classes, as functions of :class:`TwoClasses` see them.
 
-    Parameters
-    ----------
-    sides : Sides
-    squares : Sides, optional
-        With squared weights, where weights are fractions.
-    labels_variance : float
-        Sum of s (1 - s).
+    ``squares``: with squared weights, where weights are fractions.
+    ``labels_variance``: sum of s (1 - s).
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("spread", "moments", "means")
@@ -234,12 +225,8 @@ class ScoreSamples(Samples):
 def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:
     """Root of the sum of squared weights times squared quadratics, over classes.
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (3, C, ...)
-        Of (1, d, d^2), d a score less its class's mean.
-    moments, squares : Sides
-        With weights and with squared weights; one object where these are the same.
+    ``coefficients``, shape (3, C, ...): of (1, d, d^2), d a score less its class's mean.
+    ``moments``, ``squares``: with weights and with squared weights; one object where these are the same.
     """
     n, mean = squares.n, squares.mean
     m2, m3, m4 = squares.m2, squares.m3, squares.m4

@@ -136,10 +136,7 @@ def f1_weighted(table: Table) -> Both:
 def cohen_kappa(table: Table, weights: str | None = None) -> Both:
     """Cohen's kappa and its influence per cell.
 
-    Parameters
-    ----------
-    weights : None, "linear" or "quadratic"
-        Disagreement weights by the distance of the classes in label order.
+    ``weights``, None, "linear" or "quadratic": disagreement weights by the distance of the classes in label order.
 
     Notes
     -----
@@ -200,10 +197,7 @@ def matthews_corrcoef(table: Table) -> Both:
 def passed_over(name: str, table: Table) -> IntArray:
     """The classes that have samples and that an average leaves out because they are never predicted.
 
-    Parameters
-    ----------
-    name : str
-        The metric without its section, such as ``"precision_macro"``.
+    ``name``: the metric without its section, such as ``"precision_macro"``.
     """
     if name not in PASSING_OVER:
         return np.zeros(0, dtype=np.int64)

@@ -30,15 +30,8 @@ _LONGEST = 2000
 class Kept:
     """The numbers that a file holds of a metric whose function is not known.
 
-    Attributes
-    ----------
-    value : float
-    error : float or None
-    ends : (float, float) or None
-        Its interval at ``level``.
-    level : float
-    reason : str
-        Why it is undefined, where it is.
+    ``ends``, (float, float) or None: its interval at ``level``.
+    ``reason``: why it is undefined, where it is.
     """
 
     value: float

@@ -42,16 +42,11 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
 class Discordant:
     """Rows that only one of two evaluations gets right, of all pairs of R evaluations.
 
-    Attributes
-    ----------
-    only_row : ndarray of shape (R, R)
-        Weight of the rows that only the row's evaluation gets right: b; transposed it is c.
-    squares : ndarray of shape (R, R)
-        Sum of squares of ``b - c`` of the independent units: clusters, rows with fractional weights, else rows.
-    n : float
-        Weight of the rows that the share is of.
-    most : float
-        Most rows that a unit of weight counts as: 1, or of fractional weights what Kish's number of rows gives.
+    ``only_row``, shape (R, R): weight of the rows that only the row's evaluation gets right: b; transposed it is c.
+    ``squares``, shape (R, R): sum of squares of ``b - c`` of the independent units: clusters, rows with fractional
+        weights, else rows.
+    ``n``: weight of the rows that the share is of.
+    ``most``: most rows that a unit of weight counts as: 1, or of fractional weights what Kish's number of rows gives.
     """
 
     only_row: FloatArray
@@ -134,20 +129,15 @@ class Paired:
     ) -> Paired:
         """Everything that differences need, by products of matrices.
 
-        Parameters
-        ----------
-        values, psi : ndarray of shape (R,) and (n, R)
-            Values and influence values with the metric's own sign, also where lower is better.
-        bounds : (low, high)
-            Range of the metric.
-        answers : sequence of R arrays of shape (n,), optional
-            From :meth:`~cmtrack.metrics.influence.Influence.answers`: a row whose codes are equal does not differ.
-        actual : ndarray of shape (n,), optional
-            Classes; a share's denominator must be of actual classes, and of all rows where they are not given.
-        weights, clusters : ndarray of shape (n,), optional
-            int64 are numbers of equal rows, float64 sampling weights.
-        degrees : ndarray of shape (R, R), optional
-            Infinite by default.
+        ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's own sign, also where
+            lower is better.
+        ``bounds``, (low, high): range of the metric.
+        ``answers``, sequence of R arrays of shape (n,): from :meth:`~cmtrack.metrics.influence.Influence.answers`: a
+            row whose codes are equal does not differ.
+        ``actual``, shape (n,): classes; a share's denominator must be of actual classes, and of all rows where they are
+            not given.
+        ``weights``, ``clusters``, shape (n,): int64 are numbers of equal rows, float64 sampling weights.
+        ``degrees``, shape (R, R): infinite by default.
         """
         joint = covariance(psi, weights, clusters)
         variance = np.diag(joint)

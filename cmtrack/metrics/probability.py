@@ -31,18 +31,11 @@ if TYPE_CHECKING:
 class Losses:
     """One loss of all rows, by actual class: what the functions of this section are given.
 
-    Attributes
-    ----------
-    n, mean : ndarray of shape (K,)
-        Rows, or weight, of each actual class, and their mean loss.
-    impossible : float
-        Rows, or weight, that give their class, or its group, the probability 0.
-    groups : ndarray of shape (K,)
-        The group of each class, or the classes themselves.
-    reference : ndarray of shape (K,), optional
-        Given shares of the classes, that a skill is measured against.
-    what : str
-        "class" or "group".
+    ``n``, ``mean``, shape (K,): rows, or weight, of each actual class, and their mean loss.
+    ``impossible``: rows, or weight, that give their class, or its group, the probability 0.
+    ``groups``, shape (K,): the group of each class, or the classes themselves.
+    ``reference``, shape (K,): given shares of the classes, that a skill is measured against.
+    ``what``: "class" or "group".
     """
 
     n: FloatArray
@@ -159,18 +152,11 @@ class LossSamples(Samples):
     An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of squares by class then
     give the standard error exactly.
 
-    Parameters
-    ----------
-    scores : ProperScores
-    squares : ProperScores, optional
-        The same with squared weights, where weights are fractions.
-    loss : str
-        One of :data:`cmtrack.statistics.actual_class.LOSSES`.
-    groups : ndarray of shape (K,), optional
-        The groups of a step; by default the classes.
-    reference : ndarray of shape (K,), optional
-    moments : ScoreMoments of shape (K, K), optional
-        Of each class's probability in each actual class.
+    ``squares``: the same with squared weights, where weights are fractions.
+    ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
+    ``groups``, shape (K,): the groups of a step; by default the classes.
+    ``reference``, shape (K,).
+    ``moments``, ScoreMoments of shape (K, K): of each class's probability in each actual class.
     """
 
     kinds = ("log losses", "brier losses", "spherical losses", "losses within")
@@ -298,11 +284,7 @@ class LossSamples(Samples):
 class RankCells(Weighted):
     """Samples by the zero-based rank of the actual class: r classes come before it in cell r.
 
-    Parameters
-    ----------
-    ranks : RankCounts
-    squares : RankCounts, optional
-        The same with squared weights, where weights are fractions.
+    ``squares``: the same with squared weights, where weights are fractions.
     """
 
     kinds = ("ranks",)

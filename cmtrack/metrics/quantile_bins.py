@@ -14,18 +14,11 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 class BinnedDensities:
     """Score densities of negatives and positives over bins.
 
-    Attributes
-    ----------
-    edges : ndarray of shape (B-1,)
-        Upper ends (inside the bin) of all bins but the last; the outer bins are open.
-    negatives, positives : ndarray of shape (B,)
-        Labelled counts.
-    q, p : ndarray of shape (B,)
-        The densities of negatives and positives, each summing to 1.
-    centres : ndarray of shape (B,)
-        Mean of the labelled scores of each bin, on the scale of :meth:`line`.
-    unit : bool
-        Whether the labelled scores lie in [0, 1].
+    ``edges``, shape (B-1,): upper ends (inside the bin) of all bins but the last; the outer bins are open.
+    ``negatives``, ``positives``, shape (B,): labelled counts.
+    ``q``, ``p``, shape (B,): the densities of negatives and positives, each summing to 1.
+    ``centres``, shape (B,): mean of the labelled scores of each bin, on the scale of :meth:`line`.
+    ``unit``: whether the labelled scores lie in [0, 1].
     """
 
     edges: FloatArray
@@ -68,12 +61,8 @@ def smoothed(counts: FloatArray) -> FloatArray:
 def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensities:
     """Bin labelled scores at the quantiles of both classes together, each class of weight one half.
 
-    Parameters
-    ----------
-    labelled : ScoreCounts with two channels
-        Negatives, positives.
-    bins : int, optional
-        The number of bins before equal edges are merged; by default :func:`n_bins`.
+    ``labelled``: negatives, positives.
+    ``bins``: the number of bins before equal edges are merged; by default :func:`n_bins`.
 
     Notes
     -----

@@ -40,15 +40,9 @@ class ByName(dict[str, Any]):
 class Clusters:
     """Standard errors, p-values and effective numbers that account for rows that belong together.
 
-    Attributes
-    ----------
-    errors : mapping of str to float
-    n : int, optional
-        Number of clusters; None in evaluations that an earlier version wrote.
-    effective : mapping of str to float
-        Effective number of clusters of each error.
-    pvalues : mapping of str to float
-        Those of tests that were made with the rows.
+    ``n``: number of clusters; None in evaluations that an earlier version wrote.
+    ``effective``: effective number of clusters of each error.
+    ``pvalues``: those of tests that were made with the rows.
     """
 
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -213,18 +207,12 @@ class Results:
     ) -> None:
         """Add a metric.
 
-        Parameters
-        ----------
-        error : float, optional
-            Its standard error.
-        n : float, or ndarray of shape (2,), optional
-            For proportions, the (effective) size of the denominator; for others as of :func:`within_bounds`.
-        reason : str
-            Why it is undefined, if it is; by default what the metric says.
-        metric : Metric
-            Its declaration.
-        more : (value, error), optional
-            Those that its interval is made of, where they are others.
+        ``error``: its standard error.
+        ``n``, float, or ndarray of shape (2,): for proportions, the (effective) size of the denominator; for others as
+            of :func:`within_bounds`.
+        ``reason``: why it is undefined, if it is; by default what the metric says.
+        ``metric``: its declaration.
+        ``more``, (value, error): those that its interval is made of, where they are others.
         """
         value = settled(float(value), metric.low, metric.high)
         self.metrics[name] = value

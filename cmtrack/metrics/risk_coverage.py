@@ -27,12 +27,8 @@ if TYPE_CHECKING:
 class Order:
     """Blocks of equal confidence in the order in which they are accepted, and the area under their curve.
 
-    Parameters
-    ----------
-    weight : ndarray of shape (U,)
-        Of each block, the most confident one first.
-    loss : ndarray of shape (U,)
-        Summed weighted loss of each block.
+    ``weight``, shape (U,): of each block, the most confident one first.
+    ``loss``, shape (U,): summed weighted loss of each block.
     """
 
     def __init__(self, weight: FloatArray, loss: FloatArray) -> None:
@@ -211,13 +207,8 @@ def _risk(table: ScoreTable) -> float:
 def risk_coverage_of(table: ScoreTable, level: float = 0.95, error: float | None = None) -> RiskCoverage:
     """The curve of hits and misses.
 
-    Parameters
-    ----------
-    table : ScoreTable
-        Of the channels hit, none, miss, none.
-    level : float
-    error : float, optional
-        The standard error, where it is not that of independent rows.
+    ``table``: of the channels hit, none, miss, none.
+    ``error``: the standard error, where it is not that of independent rows.
     """
     order = order_of(table)
     held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0)[::-1] > 0)

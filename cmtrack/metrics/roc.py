@@ -159,14 +159,8 @@ def sweep(table: ScoreTable) -> RocCurve:
 def six_counts(counts: Any) -> BinaryCounts:
     """The six counts of 2x2+IM at every threshold: of samples that reach each score, and of none.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (..., 4, U)
-        Samples by channel and ascending score.
-
-    Returns
-    -------
-    BinaryCounts of ndarrays of shape (..., U + 1)
+    ``counts``, shape (..., 4, U): samples by channel and ascending score.
+    The result, BinaryCounts of ndarrays of shape (..., U + 1).
     """
     called = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
     np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
@@ -202,14 +196,9 @@ def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) ->
 class Calls(NamedTuple):
     """Sums over all samples of at least each score, in the order of the scores.
 
-    Attributes
-    ----------
-    accepted : ndarray of shape (U,)
-        Accepted positives of each score.
-    called, hits : ndarray of shape (U,)
-        All samples of at least that score, and the accepted positives among them.
-    precision : ndarray of shape (U,)
-        ``hits / called``; 0 above the highest score.
+    ``accepted``, shape (U,): accepted positives of each score.
+    ``called``, ``hits``, shape (U,): all samples of at least that score, and the accepted positives among them.
+    ``precision``, shape (U,): ``hits / called``; 0 above the highest score.
     """
 
     accepted: FloatArray
@@ -221,11 +210,7 @@ class Calls(NamedTuple):
 class ScoreTable(Weighted):
     """Samples by channel and score, as metrics see them: cells of shape (4 U,).
 
-    Parameters
-    ----------
-    scores : ScoreCounts with four channels
-    squares : ScoreCounts, optional
-        With squared weights, where weights are fractions.
+    ``squares``: with squared weights, where weights are fractions.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("scores",)

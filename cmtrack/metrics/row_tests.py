@@ -35,13 +35,8 @@ _SEED = 15
 def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
     """The p-values of calibration, confidence and classes that apply, by full name.
 
-    Parameters
-    ----------
-    rows : Predictions
-        With clusters and probabilities.
-    views : EvaluationViews
-    only : sequence of str
-        Full names of metrics; none stand for all.
+    ``rows``: with clusters and probabilities.
+    ``only``: full names of metrics; none stand for all.
     """
     assert rows.clusters is not None  # the caller's choice
     clusters = np.unique(rows.clusters, return_inverse=True)[1]
@@ -87,17 +82,9 @@ def sign_test(
 ) -> CalibrationTest | None:
     """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
 
-    Parameters
-    ----------
-    score, weights : ndarray of shape (n,)
-    event : ndarray of shape (n,)
-        0 or 1.
-    clusters : ndarray of shape (n,)
-        Numbers from 0.
-
-    Returns
-    -------
-    CalibrationTest, or None where every score is 0 or 1 and none is contradicted.
+    ``score``, ``weights``, shape (n,).
+    ``event``, shape (n,): 0 or 1.
+    ``clusters``, shape (n,): numbers from 0.
     """
     inner = (score > 0) & (score < 1) & (weights > 0)
     outer = ~inner & (weights > 0)

@@ -38,12 +38,9 @@ _Complex = npt.NDArray[np.complex128]
 class Samples:
     """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,).
 
-    Attributes
-    ----------
-    kinds : tuple of str
-        The words of :attr:`Metric.of` that the class answers to.
-    by_level, by_pairs : bool
-        True of what depends on the confidence level, and of what grows with the square of the classes.
+    ``kinds``: the words of :attr:`Metric.of` that the class answers to.
+    ``by_level``, ``by_pairs``: True of what depends on the confidence level, and of what grows with the square of the
+        classes.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -57,13 +54,8 @@ class Samples:
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Samples | None:
         """The samples of an evaluation; None where metrics of this kind do not apply.
 
-        Parameters
-        ----------
-        views : EvaluationViews
-        kind : str
-            One of ``kinds``.
-        step : str
-            Encoded name of the step that a metric is of; empty for the classes themselves.
+        ``kind``: one of ``kinds``.
+        ``step``: encoded name of the step that a metric is of; empty for the classes themselves.
         """
         raise NotImplementedError
 
@@ -94,28 +86,18 @@ class Samples:
 
         Where the shares of the actual classes are given, only what varies within a class makes an error.
 
-        Parameters
-        ----------
-        influence : ndarray
-            As :meth:`standard_error` takes it.
-        strata : ndarray of shape (K,)
-            The stratum of each class. Samples of two sides are centred within these, which are coarser; their means
-            are of the negatives and of the positives.
+        ``influence``: as :meth:`standard_error` takes it.
+        ``strata``, shape (K,): the stratum of each class. Samples of two sides are centred within these, which are
+            coarser; their means are of the negatives and of the positives.
         """
         return None
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Influence of each row, shape (n,): that of its cell; None where the metric has none.
 
-        Parameters
-        ----------
-        metric : Metric
-        at : Influence
-            The rows.
-        step : str
-            Encoded name of the step.
-        k : int, optional
-            The number of the class, where the function gives a value of each.
+        ``at``: the rows.
+        ``step``: encoded name of the step.
+        ``k``: the number of the class, where the function gives a value of each.
         """
         samples, place = at.locate(self, step)
         psi = metric.influence_in(samples, k)
@@ -143,10 +125,8 @@ class Samples:
         It is to a mean loss what Jeffreys' half counts are to a share: among few errors, or none, one more is thought
         of. None where the flipped one is not known.
 
-        Parameters
-        ----------
-        size : float, or ndarray of shape (K,)
-            Effective samples that the one stands for: above 1 where rows belong together.
+        ``size``, float, or ndarray of shape (K,): effective samples that the one stands for: above 1 where rows belong
+            together.
         """
         return None
 
@@ -161,10 +141,7 @@ def stratum_means(values: FloatArray, weight: FloatArray, strata: IntArray) -> F
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
     """Derivatives of an elementwise function by the first ``n`` fields of a named tuple, by complex steps.
 
-    Returns
-    -------
-    ndarray of shape (n, ...)
-        Exact to rounding, of the shape of the fields.
+    The result, shape (n, ...): exact to rounding, of the shape of the fields.
     """
     out = []
     with np.errstate(all="ignore"):
@@ -181,15 +158,10 @@ class Sums(Samples):
     A metric is a smooth function of the sums: a mean, a ratio of two sums. Its influence is given by the derivatives,
     as weights of a sample's contributions.
 
-    Parameters
-    ----------
-    kind : type
-        A named tuple of T fields: what a function is given.
-    sums : ndarray of shape (T,) or (T, K)
-    products : ndarray of shape (T, T) or (T, T, K)
-        With squared weights, where weights are fractions.
-    total : float
-        Number of samples, or sum of weights.
+    ``kind``: a named tuple of T fields: what a function is given.
+    ``sums``, shape (T,) or (T, K).
+    ``products``, shape (T, T) or (T, T, K): with squared weights, where weights are fractions.
+    ``total``: number of samples, or sum of weights.
     """
 
     def __init__(self, kind: Any, sums: FloatArray, products: FloatArray, total: float) -> None:

@@ -177,13 +177,9 @@ class ClassScores(Samples):
     :func:`cmtrack.statistics.moments.features_of`, by a sample's class: that of a sample on each correlation is a
     quadratic in one of its scores, so that on their mean is a quadratic in all of them.
 
-    Parameters
-    ----------
-    moments : ScoreMoments of shape (K, K)
-    cross : CrossMoments, optional
-        The joint moments that the error of a mean of correlations needs.
-    squares, squared_cross : optional
-        The same with squared weights, where weights are fractions.
+    ``moments``, ScoreMoments of shape (K, K).
+    ``cross``: the joint moments that the error of a mean of correlations needs.
+    ``squares``, ``squared_cross``: the same with squared weights, where weights are fractions.
     """
 
     kinds = ("all scores", "class scores")

@@ -58,20 +58,12 @@ class Views:
 class EvaluationViews(Views):
     """The views of an :class:`Evaluation`; each is made when it is first asked for.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    grouping : Grouping, optional
-    step : ComposedStep, optional
-        The two groups, or classes, one of which is the positive one.
-    over : ndarray of shape (K,), bool, optional
-        The classes that averages are taken over where one class stands for no span; by default all.
-    level : float
-        Confidence level of the estimates that bring their own intervals.
-    reference : ndarray of shape (K,), optional
-        Shares of the classes that skills are measured against; by default those of the rows.
-    prices : ndarray of shape (K, K), optional
-        Costs of actual by predicted classes.
+    ``step``: the two groups, or classes, one of which is the positive one.
+    ``over``, shape (K,), bool: the classes that averages are taken over where one class stands for no span; by default
+        all.
+    ``level``: confidence level of the estimates that bring their own intervals.
+    ``reference``, shape (K,): shares of the classes that skills are measured against; by default those of the rows.
+    ``prices``, shape (K, K): costs of actual by predicted classes.
     """
 
     def __init__(
@@ -111,12 +103,7 @@ class EvaluationViews(Views):
     def put_one(self, results: Results, metric: Metric, parts: Mapping[str, str]) -> None:
         """Compute a single metric, where it applies.
 
-        Parameters
-        ----------
-        results : Results
-        metric : Metric
-        parts : mapping of str to str
-            The encoded step, label or group in its name.
+        ``parts``: the encoded step, label or group in its name.
         """
         step = parts.get("step", "")
         samples, names = self.of(metric, step), self.names(metric, step)

@@ -28,12 +28,7 @@ _MIDDLE = 0.355  # of digits and capitals above the baseline
 class Words(PathCollection):
     """Texts of one size that are centred at places in data coordinates; empty ones are left out.
 
-    Attributes
-    ----------
-    texts : list of str
-    places : ndarray of shape (n, 2)
-    colours : list of str
-    bold : list of bool
+    ``places``, shape (n, 2).
     """
 
     def __init__(

@@ -36,15 +36,10 @@ _GRID = 250
 class ClassCurve:
     """The score of one class against all others, from the highest threshold to the lowest.
 
-    Attributes
-    ----------
-    name : str
-        Of the line, for the legend.
-    recall, precision, called : ndarray of shape (T,)
-    prevalence : float
-        Share of the class.
-    run : int, optional
-        Place of the run whose curve it is.
+    ``name``: of the line, for the legend.
+    ``recall``, ``precision``, ``called``, shape (T,).
+    ``prevalence``: share of the class.
+    ``run``: place of the run whose curve it is.
     """
 
     name: str
@@ -63,16 +58,10 @@ class ClassCurve:
 def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None) -> Figure:
     """Draw ROC, precision over recall, and gains side by side: in each row the curves that belong together.
 
-    Parameters
-    ----------
-    rows : sequence of (name, sequence of ClassCurve)
-        The lines are the same ones in each row; without a name a row is the only one.
-    title : str, optional
+    ValueError if there is no row.
 
-    Raises
-    ------
-    ValueError
-        If there is no row.
+    ``rows``, sequence of (name, sequence of ClassCurve): the lines are the same ones in each row; without a name a row
+        is the only one.
     """
     if not rows:
         raise ValueError("rows must hold at least one (name, curves), got none")

@@ -201,23 +201,14 @@ def plot_confusion_chart(
     """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
 
     The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the colours are drawn.
+    ValueError if `counts` is not square, is negative or not finite, or if `labels` has another length.
 
-    Parameters
-    ----------
-    counts : array_like of shape (K, K)
-        Samples or weights, rows actual, columns predicted.
-    labels : sequence of length K
-    positive : object, optional
-        The label of the positive class, whose row is never pale.
-    run : str, default ""
-        The beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
-    value : str, default ""
-        The rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where there is no room for it.
-
-    Raises
-    ------
-    ValueError
-        If `counts` is not square, is negative or not finite, or if `labels` has another length.
+    ``counts``, shape (K, K): samples or weights, rows actual, columns predicted.
+    ``labels``, sequence of length K.
+    ``positive``: the label of the positive class, whose row is never pale.
+    ``run``: the beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
+    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where there is no room
+        for it.
     """
     values, totals, shares = _by_row(counts, labels)
     size, written = len(values), len(values) <= _CHART_CLASSES

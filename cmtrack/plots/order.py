@@ -28,13 +28,9 @@ IntArray = npt.NDArray[np.intp]
 class WithOthers(NamedTuple):
     """A matrix of some classes, the last of which stands for all others, and a sentence on it.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (M, M)
-    mismatches : ndarray of shape (M,)
-        Errors among the others.
-    labels : list of length M
-    caption : str
+    ``counts``, shape (M, M).
+    ``mismatches``, shape (M,): errors among the others.
+    ``labels``, list of length M.
     """
 
     counts: FloatArray

@@ -130,14 +130,8 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
 def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = "") -> bytes:
     """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
 
-    Parameters
-    ----------
-    pixels : array_like of uint8
-    dpi : float
-    compression : int
-    signature : str, default ""
-        What an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the figure's
-        width.
+    ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the
+        figure's width.
     """
     buffer = io.BytesIO()
     options: dict[str, Any] = {"compress_level": compression}

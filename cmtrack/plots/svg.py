@@ -51,20 +51,11 @@ _ALONG = {"top": "right", "bottom": "left"}  # of upright text: where it ends, w
 def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
     """The figure as an ``<svg>`` element for an HTML page.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    name : str
-        Distinct in the page: ids begin with it.
-    title : str
-        What it shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An element that is as wide as its box, but at most its own size, and never so narrow that its text cannot be
-        read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have the font of
-        the page. What belongs to a run has ``data-run``, the run's place from 0 on.
+    ``name``: distinct in the page: ids begin with it.
+    ``title``: what it shows, for those who do not see it.
+    The result: an element that is as wide as its box, but at most its own size, and never so narrow that its text
+        cannot be read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have
+        the font of the page. What belongs to a run has ``data-run``, the run's place from 0 on.
     """
     return _element(figure, name, title)
 
@@ -102,20 +93,11 @@ def _matrix(transform: Transform) -> FloatArray:
 class SvgRenderer(RendererBase):
     """Elements of an SVG drawing from matplotlib's artists.
 
-    Parameters
-    ----------
-    width, height : float
-        In pixels.
-    dpi : float
-    prefix : str
-        Of all ids.
-    image : RendererAgg
-        Texts are laid out as in an image.
-    drawn : bool
-        Whether the image gets the same, so that laying out and drawing happen once for both.
-    title : str
-        A page has it beside the element: the same words at the top are left out.
-
+    ``width``, ``height``: in pixels.
+    ``prefix``: of all ids.
+    ``image``: texts are laid out as in an image.
+    ``drawn``: whether the image gets the same, so that laying out and drawing happen once for both.
+    ``title``: a page has it beside the element: the same words at the top are left out.
     """
 
     def __init__(

@@ -46,9 +46,7 @@ def in_turn(counts: FloatArray, folds: int) -> FloatArray:
 
     The folds are as alike as can be, and so a model that is fitted on the others has nearly seen this one.
 
-    Returns
-    -------
-    ndarray of shape (folds, B)
+    The result, shape (folds, B).
     """
     ends = np.concatenate(([0.0], np.cumsum(counts)))
     turns, within = np.divmod(ends, folds)
@@ -62,9 +60,7 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
 
     Fractional counts (weights) are split in the shares in which as many whole ones would be.
 
-    Returns
-    -------
-    ndarray of shape (folds, B)
+    The result, shape (folds, B).
     """
     whole = np.ceil(counts).astype(np.int64)
     if not 0 < whole.sum() < _MOST:
@@ -90,13 +86,9 @@ _STEPS = 100
 class FittedRatio:
     """Log density ratios of cells, without each fold of labelled samples.
 
-    Attributes
-    ----------
-    left : ndarray of shape (F, B)
-    positives, negatives : ndarray of shape (F, B)
-        Counts of the fold that was left out.
-    members : dict of str to float
-        Weight of each model.
+    ``left``, shape (F, B).
+    ``positives``, ``negatives``, shape (F, B): counts of the fold that was left out.
+    ``members``: weight of each model.
     """
 
     left: FloatArray
@@ -114,10 +106,6 @@ def fit_ratio(
     probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
     weight one half, with every sample judged by members fitted without its fold; one sample's worth of weight
     is added to each member, so that with few samples the average is close to the plain one.
-
-    Parameters
-    ----------
-    folding, most : how labelled samples are split into at most how many folds
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
     weights = np.full(len(members), 1 / len(members))
@@ -171,12 +159,8 @@ def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> 
 def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
     """Convex weights (members,) of the best log score, one sample's worth of weight added to each member.
 
-    Parameters
-    ----------
-    own : ndarray of shape (members, m)
-        Each member's probability of the actual class, without the sample's fold.
-    mass : ndarray of shape (m,)
-        Weights of the samples.
+    ``own``, shape (members, m): each member's probability of the actual class, without the sample's fold.
+    ``mass``, shape (m,): weights of the samples.
     """
     weights = np.full(len(own), 1 / len(own))
     for _ in range(_STEPS):
@@ -203,16 +187,10 @@ class MomentMatch:
     With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
     the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which would bias small shares upwards.
 
-    Attributes
-    ----------
-    log_ratio : ndarray of shape (F, B)
-        By fold that was left out of the fit.
-    target : ndarray of shape (B,)
-        Shares of target samples.
-    positives, negatives : ndarray of shape (F, B)
-        Shares of labelled samples of each class, by fold; each sums to 1.
-    sizes : (n, m1, m0)
-        (Effective) numbers of samples.
+    ``log_ratio``, shape (F, B): by fold that was left out of the fit.
+    ``target``, shape (B,): shares of target samples.
+    ``positives``, ``negatives``, shape (F, B): shares of labelled samples of each class, by fold; each sums to 1.
+    ``sizes``, (n, m1, m0): (Effective) numbers of samples.
     """
 
     log_ratio: FloatArray
@@ -278,11 +256,9 @@ class MomentMatch:
 
         The variance of h in a class is that of its labelled samples, and one sample's worth of that of the model.
 
-        Parameters
-        ----------
-        unseen : (of positives, of negatives)
-            Where to allow for scores that the class has, but none of its labelled samples has shown: the variance of
-            the model if it is the larger, and half a sample more, which scores as the other class does.
+        ``unseen``, (of positives, of negatives): where to allow for scores that the class has, but none of its labelled
+            samples has shown: the variance of the model if it is the larger, and half a sample more, which scores as
+            the other class does.
         """
         n, m1, m0 = self.sizes
         h, pi = self.weights(prevalence), prevalence

@@ -60,14 +60,9 @@ _STEPS = 100
 class Scaling:
     """Recalibrations of probabilities, stacked, fitted without each fold of labelled samples.
 
-    Attributes
-    ----------
-    members : dict of str to float
-        Weight of each form.
-    parameters : list of dict of str to ndarray of shape (P,)
-        By fold that was left out.
-    prior : ndarray of shape (K,)
-        Labelled shares.
+    ``members``: weight of each form.
+    ``parameters``, list of dict of str to ndarray of shape (P,): by fold that was left out.
+    ``prior``, shape (K,): labelled shares.
     """
 
     members: dict[str, float]
@@ -205,16 +200,10 @@ def _balanced(form: str, features: FloatArray, parameters: FloatArray, prior: Fl
 class ClassMoments:
     """Ratios of labelled and of target samples.
 
-    Attributes
-    ----------
-    actual : ndarray of shape (m,)
-        Class codes 0..K-1.
-    labelled : ndarray of shape (m, K)
-        Ratios by a fit without the sample.
-    target : ndarray of shape (F, n, K)
-        Ratios by the fit without each fold.
-    weights : ndarray of shape (n,)
-        Their sum is the number of samples that the target's rows count for.
+    ``actual``, shape (m,): class codes 0..K-1.
+    ``labelled``, shape (m, K): ratios by a fit without the sample.
+    ``target``, shape (F, n, K): ratios by the fit without each fold.
+    ``weights``, shape (n,): their sum is the number of samples that the target's rows count for.
     """
 
     actual: IntArray
@@ -282,15 +271,10 @@ class ClassMoments:
 class Moments:
     """Means of K functions h.
 
-    Attributes
-    ----------
-    target : ndarray of shape (K,)
-    classes : ndarray of shape (K, K)
-        Of each class (columns).
-    of_target : ndarray of shape (K, K)
-        Covariance of the difference of both sides that the target samples cause.
-    of_classes : ndarray of shape (K, K, K)
-        What each class's labelled samples cause.
+    ``target``, shape (K,).
+    ``classes``, shape (K, K): of each class (columns).
+    ``of_target``, shape (K, K): covariance of the difference of both sides that the target samples cause.
+    ``of_classes``, shape (K, K, K): what each class's labelled samples cause.
     """
 
     target: FloatArray
@@ -339,12 +323,8 @@ def scaled_shares(
 ) -> ClassShares:
     """Shares of the classes in a target (n, K), their covariance by source and their intervals.
 
-    Parameters
-    ----------
-    labelled : (ndarray of shape (m,), ndarray of shape (m, K))
-        Class codes, and the ratios of :func:`fit_scaling`.
-    weights : ndarray of shape (n,), optional
-        The target's rows count for as many samples as these sum to.
+    ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of :func:`fit_scaling`.
+    ``weights``, shape (n,): the target's rows count for as many samples as these sum to.
     """
     weights = np.ones(len(target)) if weights is None else weights
     moments = ClassMoments(*labelled, scaling.by_fold(target), weights)
@@ -369,12 +349,9 @@ def folds_for(target: FloatArray) -> int:
 def matching_factors(ratios: FloatArray, shares: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Factors q (K,) with mean over rows of q_k r_k / sum_c q_c r_c = share_k, by Newton's method; sum 1.
 
-    Parameters
-    ----------
-    ratios : ndarray of shape (n, K)
-    shares : ndarray of shape (K,)
-        With NaN none can be matched: all factors are NaN.
-    weights : ndarray of shape (n,), optional
+    ``ratios``, shape (n, K).
+    ``shares``, shape (K,): with NaN none can be matched: all factors are NaN.
+    ``weights``, shape (n,).
     """
     used = np.flatnonzero(shares > 0)
     factors = np.where(np.isnan(shares).any(), np.nan, np.zeros(len(shares)))

@@ -106,11 +106,8 @@ def joint_ends(
     Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes apart, one share may
     be larger only as far as the other can be smaller; Wald's interval of each reaches far beyond.
 
-    Parameters
-    ----------
-    reach : ndarray of shape (K,)
-    joint : bool
-        False: Wald's intervals, cut at 0 and 1.
+    ``reach``, shape (K,).
+    ``joint``: False: Wald's intervals, cut at 0 and 1.
     """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low, high = np.clip(values - reach * error, 0, 1), np.clip(values + reach * error, 0, 1)
@@ -147,14 +144,11 @@ def class_shares(
 ) -> ClassShares:
     """Estimate the shares of all classes.
 
-    Parameters
-    ----------
-    labelled : TopScoreCounts of shape (K, K, cells)
-        By actual class.
-    target : TopScoreCounts of shape (1, K, cells), or None
-        None: the labelled samples are the target too, each left out of its own class's density.
-    scales : (float, float)
-        Effective over nominal size of the labelled and of the target samples, where these are weighted.
+    ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
+    ``target``, TopScoreCounts of shape (1, K, cells), or None: None: the labelled samples are the target too, each left
+        out of its own class's density.
+    ``scales``, (float, float): effective over nominal size of the labelled and of the target samples, where these are
+        weighted.
     """
     table, binned = _grouped(labelled, target, GROUPS)
     table, binned = table * scales[0], binned * (scales[0] if target is None else scales[1])
@@ -271,10 +265,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     The densities are those of :func:`_densities`: a part of a count everywhere, and few whole counts. So a step takes
     as long as there are bins with counts, not bins times classes.
 
-    Parameters
-    ----------
-    target : ndarray of shape (B,), or None
-        None: the labelled samples themselves, each left out of its own class's density.
+    ``target``, shape (B,), or None: None: the labelled samples themselves, each left out of its own class's density.
     """
     size, n_bins = counts.shape
     added = _added(counts)
@@ -336,15 +327,10 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
 class BinnedShares:
     """Maximum-likelihood shares of K classes by labelled counts over B bins.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (K, B)
-        Labelled rows.
-    target : ndarray of shape (B,)
-    place : ndarray of shape (B,)
-        Where a bin's scores are, on the scale of logits.
-    best : ndarray of shape (B,), optional
-        The most probable class of each bin, where bins lie within one.
+    ``counts``, shape (K, B): labelled rows.
+    ``target``, shape (B,).
+    ``place``, shape (B,): where a bin's scores are, on the scale of logits.
+    ``best``, shape (B,): the most probable class of each bin, where bins lie within one.
     """
 
     counts: FloatArray

@@ -29,17 +29,13 @@ _STEPS = 1 << 14
 class ScoreCells:
     """Counts of labelled scores by cell, each cell with a place on the real line.
 
-    Attributes
-    ----------
-    cells : BinnedDensities
-        Edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the labelled scores of
+    ``cells``: edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the labelled scores of
         neighbouring cells.
-    place : ndarray of shape (B,)
-        Where the models see the cell: the mean logit of its labelled scores where scores are probabilities,
-        else the logit of its class-balanced mid-rank, which no increasing transformation changes.
-    lower : ndarray of shape (B-1,) or None
-        For scores that are no probabilities: the lowest labelled score of each cell but the first. ``edges``
-        are then the highest ones, and a target score in the gap between is counted half in each cell.
+    ``place``, shape (B,): where the models see the cell: the mean logit of its labelled scores where scores are
+        probabilities, else the logit of its class-balanced mid-rank, which no increasing transformation changes.
+    ``lower``, shape (B-1,) or None: for scores that are no probabilities: the lowest labelled score of each cell but
+        the first. ``edges`` are then the highest ones, and a target score in the gap between is counted half in each
+        cell.
     """
 
     cells: BinnedDensities
@@ -75,10 +71,7 @@ class ScoreCells:
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     """Cells at class-balanced quantiles of labelled scores; single distinct scores where these are few.
 
-    Parameters
-    ----------
-    labelled : ScoreCounts with two channels
-        Negatives, positives.
+    ``labelled``: negatives, positives.
     """
     bands = quantile_bins(labelled, cells)
     used = labelled.values[labelled.counts.sum(axis=0) > 0]

@@ -75,15 +75,10 @@ def binned_estimate(
 ) -> PrevalenceEstimate:
     """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
-    Parameters
-    ----------
-    labelled : ScoreCounts with two channels
-        Negatives, positives; scores that the scorer was not trained on.
-    target : ScoreCounts with one channel, or None
-        None: the labelled scores are the target too. Each is then left out of its own class's density
+    ``labelled``: negatives, positives; scores that the scorer was not trained on.
+    ``target``: None: the labelled scores are the target too. Each is then left out of its own class's density
         (:func:`leave_one_out`).
-    sizes : (n, m1, m0), optional
-        Effective sizes where samples are weighted; the counts by default.
+    ``sizes``, (n, m1, m0): effective sizes where samples are weighted; the counts by default.
     """
     if interval not in INTERVALS:
         raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
@@ -239,14 +234,9 @@ def modelled_estimate(
 ) -> PrevalenceEstimate:
     """Estimate with the ratio of "auto" (a stack), of one named model, or of a function.
 
-    Parameters
-    ----------
-    labelled : ScoreCounts with two channels
-        Negatives, positives, by distinct score.
-    target : ndarray of shape (n,), or ScoreCounts with one channel
-        The target's scores.
-    effective : float, optional
-        Effective size of the target, where its samples are weighted.
+    ``labelled``: negatives, positives, by distinct score.
+    ``target``, shape (n,), or ScoreCounts with one channel: the target's scores.
+    ``effective``: effective size of the target, where its samples are weighted.
     """
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled, target = labelled.to_grid(), target.to_grid()
@@ -354,10 +344,7 @@ def raw_estimate(
 ) -> PrevalenceEstimate:
     """Estimate with scores taken for posteriors at the prevalence ``trained`` (Saerens et al. 2002).
 
-    Parameters
-    ----------
-    target : ScoreCounts with one channel
-        Of scores in [0, 1].
+    ``target``: of scores in [0, 1].
     """
     s, n = target.values, float(target.counts.sum())
     if s[0] < 0 or s[-1] > 1:

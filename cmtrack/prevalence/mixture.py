@@ -27,12 +27,9 @@ _SLACK = 1e-4
 class Mixture:
     """A weighted sample from a two-part mixture.
 
-    Attributes
-    ----------
-    p, q : ndarray of shape (B,)
-        Density of the positives and of the negatives at each point or bin, up to one common factor.
-    w : ndarray of shape (B,)
-        Number of target samples there.
+    ``p``, ``q``, shape (B,): density of the positives and of the negatives at each point or bin, up to one common
+        factor.
+    ``w``, shape (B,): number of target samples there.
     """
 
     p: FloatArray
@@ -131,10 +128,7 @@ class Variance:
 def variance(p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float) -> Variance:
     """Variance of the estimate from n target samples and densities of m1 positives and m0 negatives.
 
-    Parameters
-    ----------
-    p, q : ndarray of shape (B,)
-        Binned densities, each summing to 1.
+    ``p``, ``q``, shape (B,): binned densities, each summing to 1.
     """
     mix = prevalence * p + (1 - prevalence) * q
     information = float(((p - q) ** 2 / mix).sum())
@@ -240,14 +234,9 @@ def climb(
     likelihood falls far below the highest seen: classes that resemble each other would take plain steps in the ten
     thousands.
 
-    Parameters
-    ----------
-    mix, pull : callable
-        ``D @ shares`` and ``D.T @ ratio``.
-    weights : ndarray of shape (B,)
-    size : int
-        K.
-    tolerance : float
+    ``mix``, ``pull``: ``D @ shares`` and ``D.T @ ratio``.
+    ``weights``, shape (B,).
+    ``size``: K.
     """
     weights = weights / weights.sum()
 

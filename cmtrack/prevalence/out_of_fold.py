@@ -50,10 +50,7 @@ def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, 
 class Folds:
     """The folds of labelled rows.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (m,)
-        The fold of each row, 0 to K - 1 in the sorted order of the ids.
+    ``codes``, shape (m,): the fold of each row, 0 to K - 1 in the sorted order of the ids.
     """
 
     codes: IntArray

@@ -26,11 +26,7 @@ _DUENTSCH = "Düntsch & Gediga (2019)"
 def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
     """The bounds that need no classifier of most frequent classes, arrays of shape (K,).
 
-    Parameters
-    ----------
-    cells : Cells
-    whole : bool
-        Whether the cells hold counts, so that a sample weighs at least one.
+    ``whole``: whether the cells hold counts, so that a sample weighs at least one.
     """
     hits, actual, predicted = (
         cells.by_actual(cells.weight * cells.hit), cells.by_actual(cells.weight), cells.by_predicted(cells.weight),

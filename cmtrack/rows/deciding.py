@@ -90,19 +90,10 @@ def fewest_by_moves(
     Greedy over types of rows (label, answer of A, answer of B) and new labels; each move is evaluated exactly, of more
     than 400 those of the largest influence.
 
-    Parameters
-    ----------
-    types : ndarray of shape (U, 3), int64
-    counts : ndarray of shape (U,)
-        Rows of each type.
-    size : int
-        Number of classes K.
-    gap_of : callable
-        By how much A leads, from the two matrices (K, K), rows actual.
-
-    Returns
-    -------
-    int, or None where no move is left that helps, or more than 200 were needed.
+    ``types``, shape (U, 3), int64.
+    ``counts``, shape (U,): rows of each type.
+    ``size``: number of classes K.
+    ``gap_of``: by how much A leads, from the two matrices (K, K), rows actual.
     """
     left = dict(zip(map(tuple, types.tolist()), counts.tolist(), strict=True))
     tables = np.zeros((2, size, size))

@@ -20,10 +20,7 @@ ID_KEY = "CMTRACK_ID_KEY"
 def by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
     """The row of a DataFrame, found by its index, of each of n rows with these ids; all must be there.
 
-    Raises
-    ------
-    ValueError
-        If it is none, ids repeat or are missing, or they are not those of the digest.
+    ValueError if it is none, ids repeat or are missing, or they are not those of the digest.
     """
     import pandas as pd
 
@@ -51,10 +48,7 @@ def by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, 
 def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
     """Hashes of row ids, BLAKE2b of 8 bytes with the key of ``CMTRACK_ID_KEY``; short ids could be guessed without.
 
-    Raises
-    ------
-    ValueError
-        If there is no key, it is longer than 64 bytes, or two ids have one hash.
+    ValueError if there is no key, it is longer than 64 bytes, or two ids have one hash.
     """
     key = os.environ.get(ID_KEY, "").encode("utf-8")
     if not 0 < len(key) <= 64:
@@ -69,10 +63,7 @@ def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
 def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     """The row of a table, by its column of ids in any order, of each of these ids; -1 where it has none.
 
-    Raises
-    ------
-    ValueError
-        If an id repeats in the table, or none is there.
+    ValueError if an id repeats in the table, or none is there.
     """
     import pandas as pd
 
@@ -92,10 +83,7 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
 def check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
     """Check row ids against the digest of a run, which cannot show which ids differ.
 
-    Raises
-    ------
-    ValueError
-        If there is no digest (the text says what to do ``instead``), or they are others.
+    ValueError if there is no digest (the text says what to do ``instead``), or they are others.
     """
     if digest is None:
         raise ValueError(f"it was logged without row ids: {instead}")

@@ -26,14 +26,10 @@ _CELLS = 4096
 class Block:
     """A table of crossings.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (u,), int64
-        The cell of each unit.
-    size : int
-        Number of cells.
-    selection : scipy.sparse.csr_array of shape (S, size)
-        1 where a cell lies in one of the slices that this table serves.
+    ``codes``, shape (u,), int64: the cell of each unit.
+    ``size``: number of cells.
+    ``selection``, scipy.sparse.csr_array of shape (S, size): 1 where a cell lies in one of the slices that this table
+        serves.
     """
 
     codes: IntArray
@@ -45,17 +41,10 @@ class Block:
 class Lattice:
     """Slices of enough rows, and the tables that count them.
 
-    Attributes
-    ----------
-    slices : tuple of tuples of (column, value) pairs of int
-        One pair, or two of crossings.
-    rows : ndarray of shape (S,)
-        Rows of each slice.
-    blocks : tuple of Block
-    largest : int
-        Rows of the largest slice that is not all rows, searched or not.
-    seen : int
-        Slices that have rows.
+    ``slices``, tuple of tuples of (column, value) pairs of int: one pair, or two of crossings.
+    ``rows``, shape (S,): rows of each slice.
+    ``largest``: rows of the largest slice that is not all rows, searched or not.
+    ``seen``: slices that have rows.
     """
 
     slices: tuple[tuple[tuple[int, int], ...], ...]
@@ -89,15 +78,8 @@ def lattice(
 ) -> Lattice:
     """The slices of at least ``least`` rows, without those of all rows.
 
-    Parameters
-    ----------
-    columns : sequence of SegmentColumn
-    codes : sequence of ndarray of shape (u,)
-        The segment of each unit (row, or cluster of rows) in each column.
-    rows : ndarray of shape (u,), int64
-        Rows of each unit.
-    depth : 1 or 2
-    least : int
+    ``codes``, sequence of ndarray of shape (u,): the segment of each unit (row, or cluster of rows) in each column.
+    ``rows``, shape (u,), int64: rows of each unit.
     """
     total = int(rows.sum())
     slices: list[tuple[tuple[int, int], ...]] = []

@@ -154,12 +154,8 @@ Reading = Callable[[str, int | None], Watch]
 def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
     """Say on stderr which reading runs, which of how many, and how many rows it has counted.
 
-    Parameters
-    ----------
-    show : bool, optional
-        By default where stderr is a terminal.
-    n_readings : int
-        How many there will be, where all is well.
+    ``show``: by default where stderr is a terminal.
+    ``n_readings``: how many there will be, where all is well.
     """
     if show is False:
         yield lambda name, n_rows: lambda rows: None

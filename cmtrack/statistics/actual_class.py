@@ -96,17 +96,11 @@ def _fill(losses: FloatArray, impossible: BoolArray, values: FloatArray, own: Fl
 class ProperScores(Record):
     """Proper scores by actual class: of the classes, and of the groups of each step of a grouping.
 
-    Attributes
-    ----------
-    groups : ndarray of shape (S, K)
-        The steps, as :func:`partitions` gives them.
-    n : ndarray of shape (K,)
-        Rows, or weight, of each actual class.
-    impossible : ndarray of shape (1 + S, K)
-        Those that give their class, or its group, the probability 0.
-    mean, m2 : ndarray of shape (K, 3 + 4 S)
-        Mean and sum of squared deviations of each loss: three of the classes, four of each step. A logarithm of 0
-        counts as 0 in them.
+    ``groups``, shape (S, K): the steps, as :func:`partitions` gives them.
+    ``n``, shape (K,): rows, or weight, of each actual class.
+    ``impossible``, shape (1 + S, K): those that give their class, or its group, the probability 0.
+    ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss: three of the classes, four of
+        each step. A logarithm of 0 counts as 0 in them.
     """
 
     groups: IntArray
@@ -181,10 +175,8 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 
     Of equal probabilities the first class stands first, as in the arg-max.
 
-    Parameters
-    ----------
-    values : ndarray of shape (K, b)
-    codes : ndarray of shape (b,)
+    ``values``, shape (K, b).
+    ``codes``, shape (b,).
     """
     own = values[codes, np.arange(values.shape[1])]
     before = np.zeros(len(own), dtype=np.min_scalar_type(len(values)))
@@ -198,10 +190,7 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 class RankCounts(Record):
     """Rows by actual class and the rank of its probability.
 
-    Attributes
-    ----------
-    table : SparseCounts of shape (K, K)
-        Entry (k, r): rows, or weight, of class k that r classes stand before.
+    ``table``, SparseCounts of shape (K, K): entry (k, r): rows, or weight, of class k that r classes stand before.
     """
 
     table: SparseCounts

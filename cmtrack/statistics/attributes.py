@@ -25,16 +25,10 @@ _RANGE = 1 << 16
 class Called:
     """The words of error texts.
 
-    Attributes
-    ----------
-    data : str
-        All columns.
-    column : str
-        One of them.
-    names : str
-        The argument that chooses them.
-    hint : str
-        Advice where a text is given in place of columns.
+    ``data``: all columns.
+    ``column``: one of them.
+    ``names``: the argument that chooses them.
+    ``hint``: advice where a text is given in place of columns.
     """
 
     data: str = "X"

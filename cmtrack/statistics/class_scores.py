@@ -29,11 +29,8 @@ MOST_PAIRS = 12
 class ClassScoreCounts(Record):
     """The probabilities of each of 3 to 30 classes, counted.
 
-    Attributes
-    ----------
-    tables : tuple of K ScoreCounts
-        With a channel for each actual class, where there are at most 12 classes; else with two: rows of the class, and
-        others.
+    ``tables``: with a channel for each actual class, where there are at most 12 classes; else with two: rows of the
+        class, and others.
     """
 
     tables: tuple[ScoreCounts, ...]
@@ -71,12 +68,7 @@ def channels_of(n_classes: int) -> int:
 
 
 class ClassTally(ScoreTally):
-    """Counts of the probabilities of each class in the making.
-
-    Parameters
-    ----------
-    n_classes, limit : int
-    """
+    """Counts of the probabilities of each class in the making."""
 
     def __init__(self, n_classes: int, limit: int) -> None:
         super().__init__(n_classes, channels_of(n_classes), limit)
@@ -97,12 +89,9 @@ class ClassTally(ScoreTally):
 class HitCounts(Record):
     """The hit probability of predictions, counted: the sum over the classes that are accepted where this is predicted.
 
-    Attributes
-    ----------
-    accept : ndarray of shape (S, K, K), bool
-        Of each step of a grouping the pairs of actual and predicted class that are a hit.
-    tables : tuple of 1 + S ScoreCounts
-        Of the classes as they are, and of each step, with two channels: hits, and others.
+    ``accept``, shape (S, K, K), bool: of each step of a grouping the pairs of actual and predicted class that are a
+        hit.
+    ``tables``: of the classes as they are, and of each step, with two channels: hits, and others.
     """
 
     accept: BoolArray
@@ -137,10 +126,7 @@ class HitCounts(Record):
 class HitTally(ScoreTally):
     """Counts by hit probability in the making.
 
-    Parameters
-    ----------
-    accept : ndarray of shape (S, K, K), bool
-    limit : int
+    ``accept``, shape (S, K, K), bool.
     """
 
     def __init__(self, accept: BoolArray, limit: int) -> None:
@@ -162,13 +148,9 @@ class HitTally(ScoreTally):
 class Pattern:
     """The pairs that a step accepts, by predicted class; many have the same ones.
 
-    Attributes
-    ----------
-    accept : ndarray of shape (K, K), bool
-    members : tuple of P ndarrays
-        The classes of each distinct column.
-    number : ndarray of shape (K,)
-        The place of each predicted class's column among them.
+    ``accept``, shape (K, K), bool.
+    ``members``: the classes of each distinct column.
+    ``number``, shape (K,): the place of each predicted class's column among them.
     """
 
     accept: BoolArray
@@ -202,17 +184,9 @@ def hit_probabilities(
 ) -> tuple[FloatArray, BoolArray]:
     """The probability that predictions are hits, and whether they are: of the classes, and of each step.
 
-    Parameters
-    ----------
-    values : ndarray of shape (K, b)
-        Probabilities.
-    codes, predicted : ndarray of shape (b,)
-        Actual and predicted classes.
-    patterns : sequence of S Pattern
-
-    Returns
-    -------
-    scores, hits : ndarray of shape (1 + S, b)
+    ``values``, shape (K, b): probabilities.
+    ``codes``, ``predicted``, shape (b,): actual and predicted classes.
+    ``scores``, ``hits``, shape (1 + S, b).
     """
     own = values[predicted, np.arange(len(codes))]
     scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])

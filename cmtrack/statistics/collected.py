@@ -292,15 +292,8 @@ def of_segments(
 ) -> list[Statistics]:
     """The statistics of each segment, or of the rows outside each.
 
-    Parameters
-    ----------
-    whole : Statistics
-    column : str
-    step : ComposedStep, optional
-        The two groups of the whole whose positive one is scored.
-    places : sequence of int, optional
-        Of the segments that are asked for; by default all.
-    outside : bool
+    ``step``: the two groups of the whole whose positive one is scored.
+    ``places``: of the segments that are asked for; by default all.
     """
     assert whole.segments is not None  # the caller's choice
     labels, counts = whole.matrix.labels, whole.segments.columns[column]

@@ -16,15 +16,10 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 class Counting:
     """Classes of rows, and what is counted besides the pairs of them.
 
-    Attributes
-    ----------
-    labels : tuple of length K
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    grouping : Grouping, optional
-        Proper scores and hit probabilities are kept of the groups of its steps too.
-    costs : ndarray of shape (K, K), optional
-        Costs of actual by predicted classes, under which decisions are counted.
+    ``labels``, tuple of length K.
+    ``step``: the two groups whose positive one is scored.
+    ``grouping``: proper scores and hit probabilities are kept of the groups of its steps too.
+    ``costs``, shape (K, K): costs of actual by predicted classes, under which decisions are counted.
     """
 
     labels: tuple[Label, ...]

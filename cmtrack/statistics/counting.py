@@ -23,14 +23,9 @@ BLOCK = 1 << 16
 class Codes:
     """Class numbers of n rows.
 
-    Attributes
-    ----------
-    raw : ndarray of shape (n,), integers or booleans
-        The values as they were given, not copied.
-    low : int
-        The least value.
-    place : ndarray of shape (R,), int64, optional
-        The class number of the value ``low + i``. None: the values are the class numbers.
+    ``raw``, shape (n,), integers or booleans: the values as they were given, not copied.
+    ``low``: the least value.
+    ``place``, shape (R,), int64: the class number of the value ``low + i``. None: the values are the class numbers.
     """
 
     raw: RawIntegers
@@ -124,13 +119,8 @@ def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) ->
 class SparseCounts(Record):
     """A table of counts that are 0 but for a few, as of many classes.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    places : ndarray of shape (U,), int64
-        Where the flattened table is not 0, ascending.
-    sums : ndarray of shape (U,)
-        What stands there.
+    ``places``, shape (U,), int64: where the flattened table is not 0, ascending.
+    ``sums``, shape (U,): what stands there.
     """
 
     shape: tuple[int, ...]

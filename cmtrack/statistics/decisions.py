@@ -24,12 +24,9 @@ _TIE = 1e-12
 def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]:
     """The answer of least expected cost, and that cost, both of shape (b,).
 
-    Parameters
-    ----------
-    values : ndarray of shape (K, b)
-        Probabilities.
-    costs : ndarray of shape (K, K)
-        Rows actual, columns predicted. Of costs that differ by less than 1e-12 the first class is taken.
+    ``values``, shape (K, b): probabilities.
+    ``costs``, shape (K, K): rows actual, columns predicted. Of costs that differ by less than 1e-12 the first class is
+        taken.
     """
     expected = costs.T @ values
     least = expected.min(axis=0)
@@ -41,14 +38,10 @@ def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]
 class DecisionCounts(Record):
     """Rows by actual class and decision, and the costs that were expected.
 
-    Attributes
-    ----------
-    costs : ndarray of shape (K, K)
-    counts : ndarray of shape (K, K)
-        Rows, or weight, of each actual class and decision.
-    mean, m2 : ndarray of shape (K, 2)
-        By actual class, mean and sum of squared deviations of the expected cost and of the actual one less the expected
-        one.
+    ``costs``, shape (K, K).
+    ``counts``, shape (K, K): rows, or weight, of each actual class and decision.
+    ``mean``, ``m2``, shape (K, 2): by actual class, mean and sum of squared deviations of the expected cost and of the
+        actual one less the expected one.
     """
 
     costs: FloatArray

@@ -106,15 +106,9 @@ _DENSE_RANGE = 1_000_000
 class Factor:
     """One column of labels.
 
-    Attributes
-    ----------
-    raw : ndarray of shape (n,), integers or booleans
-        Integer labels as they are, or numbers of ``classes``.
-    classes : sequence
-        The class of value ``low + i``; None where no row has it.
-    low : int
-    ordered : bool
-        Whether the classes come in an order that someone chose (categorical data).
+    ``raw``, shape (n,), integers or booleans: integer labels as they are, or numbers of ``classes``.
+    ``classes``: the class of value ``low + i``; None where no row has it.
+    ``ordered``: whether the classes come in an order that someone chose (categorical data).
     """
 
     raw: RawIntegers

@@ -61,24 +61,14 @@ class NumberFaults:
 class Faults:
     """Faults of rows, counted; faults of disjoint rows add up.
 
-    Attributes
-    ----------
-    n_rows : int
-        All rows, also those without a fault.
-    missing : Counter
-        Rows without a label or an id, by what is missing.
-    unknown : Counter
-        Rows by argument and label that is no class.
-    lengths : Counter
-        Rows by length of their list of probabilities, where they are lists; -1 for rows without one.
-    scores, weights : NumberFaults, optional
-        Of the columns of probabilities, and of the weights.
-    fractions : Counter
-        Weights that should be whole numbers and are not, one for each batch, by its rows with such.
-    off : int
-        Rows of probabilities that do not sum to 1.
-    worst : float
-        By how much.
+    ``n_rows``: all rows, also those without a fault.
+    ``missing``: rows without a label or an id, by what is missing.
+    ``unknown``: rows by argument and label that is no class.
+    ``lengths``: rows by length of their list of probabilities, where they are lists; -1 for rows without one.
+    ``scores``, ``weights``: of the columns of probabilities, and of the weights.
+    ``fractions``: weights that should be whole numbers and are not, one for each batch, by its rows with such.
+    ``off``: rows of probabilities that do not sum to 1.
+    ``worst``: by how much.
     """
 
     n_rows: int = 0
@@ -143,17 +133,11 @@ class Faults:
     ) -> None:
         """Raise the ValueError that says what is wrong and in how many rows, if anything is.
 
-        Parameters
-        ----------
-        what : pair of str
-            What error texts call the labels and the probabilities.
-        parts : sequence of str
-            What they call each column of probabilities.
-        normalize : "warn", True or False
-        order : sequence of labels
-            The classes.
-        declared : bool
-            Whether these are the classes that columns or a grouping name.
+        ``what``: what error texts call the labels and the probabilities.
+        ``parts``: what they call each column of probabilities.
+        ``normalize``, "warn", True or False.
+        ``order``: the classes.
+        ``declared``: whether these are the classes that columns or a grouping name.
         """
         if not self.n_rows:
             raise ValueError("the table must have at least one row, got none")

@@ -32,14 +32,10 @@ def as_weights(
 ) -> FloatArray | IntArray | None:
     """Checked sample weights of shape (n,): int64 are frequencies, float64 are sampling weights, here and further on.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,), optional
-    n_rows : int
-    weights_are : "frequency" or "sampling", optional
-        By default integers are frequencies, floats sampling weights, also where these are whole numbers.
-    may_be_zero : bool, default False
-        Whether all of them may be.
+    ``sample_weight``, array-like of shape (n,).
+    ``weights_are``, "frequency" or "sampling": by default integers are frequencies, floats sampling weights, also where
+        these are whole numbers.
+    ``may_be_zero``: whether all of them may be.
     """
     if sample_weight is None:
         return None
@@ -166,14 +162,7 @@ _WAY_OUT = "sort both with .sort_index() to go by index, or pass .to_numpy() of 
 def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
     """The columns with their rows in one order.
 
-    Parameters
-    ----------
-    columns : mapping of name to array-like, mapping of array-likes, or None
-        By the names that error texts use; the first one gives the order (``y_true``).
-
-    Returns
-    -------
-    dict of name to array-like
+    ``columns``: by the names that error texts use; the first one gives the order (``y_true``).
 
     Notes
     -----

@@ -30,20 +30,12 @@ MODULUS = 2**31 - 1
 class Batch:
     """Columns of n rows; None for what there is not.
 
-    Attributes
-    ----------
-    n_rows : int
-    actual, predicted : array of labels
-        NumPy, or Arrow where these are strings or where some are missing.
-    scores : tuple of ndarrays of shape (n,)
-        The given columns of probabilities.
-    weights : ndarray of shape (n,)
-    row_ids : array
-        Integers, or Arrow strings.
-    lengths : Counter, optional
-        Rows by length of the list that their probabilities came in.
-    segments : mapping of str to SegmentRows
-        Columns that divide the rows.
+    ``actual``, ``predicted``: NumPy, or Arrow where these are strings or where some are missing.
+    ``scores``, shape (n,): the given columns of probabilities.
+    ``weights``, shape (n,).
+    ``row_ids``: integers, or Arrow strings.
+    ``lengths``: rows by length of the list that their probabilities came in.
+    ``segments``: columns that divide the rows.
     """
 
     n_rows: int
@@ -66,20 +58,13 @@ class Batch:
 class Kernel:
     """The counting of a batch; it can be pickled and sent to where the rows are.
 
-    Attributes
-    ----------
-    counting : Counting, optional
-        None: the labels are taken as they come, and there are no probabilities.
-    places : mapping of int to list of int
-        For each possible number of given columns of probabilities, which of them is that of each class; -1 for the
-        one of two classes whose probability is one less the other's. Empty: only labels and faults are collected.
-    normalize : "warn", True or False
-    weights_are : "frequency" or "sampling", optional
-        Where there are weights.
-    exact_rows : int
-        Rows up to which scores are counted one by one.
-    segments : tuple of tuples of str
-        Columns, and crossings of several, that divide the rows.
+    ``counting``: None: the labels are taken as they come, and there are no probabilities.
+    ``places``: for each possible number of given columns of probabilities, which of them is that of each class; -1 for
+        the one of two classes whose probability is one less the other's. Empty: only labels and faults are collected.
+    ``normalize``, "warn", True or False.
+    ``weights_are``, "frequency" or "sampling": where there are weights.
+    ``exact_rows``: rows up to which scores are counted one by one.
+    ``segments``: columns, and crossings of several, that divide the rows.
     """
 
     counting: Counting | None

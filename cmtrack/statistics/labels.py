@@ -21,12 +21,8 @@ MAX_CLASSES = 10_000
 class Numbered:
     """Columns of labels under one numbering.
 
-    Attributes
-    ----------
-    labels : tuple of length K
-        The classes in order.
-    codes : dict of name to Codes
-        The columns.
+    ``labels``, tuple of length K: the classes in order.
+    ``codes``: the columns.
     """
 
     labels: tuple[Label, ...]
@@ -47,17 +43,12 @@ def number_labels(
 ) -> Numbered:
     """Number the classes of one or more label columns alike.
 
-    Parameters
-    ----------
-    columns : mapping of name to array-like of shape (n,)
-        The columns, by the name that error texts use. Integers, strings, booleans, floats; lists, NumPy,
-        pandas (also categorical and Arrow-backed), polars, Arrow.
-    labels : sequence, optional
-        The classes in order. By default every class that a column holds or, for categorical columns,
-        declares: in the categories' order where all columns are categorical alike, else sorted.
-    declared : sequence, optional
-        Without ``labels``: classes that exist although no row may have them, such as the columns of a frame of
-        probabilities (texts stand for the labels they spell) or the classes of a grouping.
+    ``columns``, mapping of name to array-like of shape (n,): the columns, by the name that error texts use. Integers,
+        strings, booleans, floats; lists, NumPy, pandas (also categorical and Arrow-backed), polars, Arrow.
+    ``labels``: the classes in order. By default every class that a column holds or, for categorical columns, declares:
+        in the categories' order where all columns are categorical alike, else sorted.
+    ``declared``: without ``labels``: classes that exist although no row may have them, such as the columns of a frame
+        of probabilities (texts stand for the labels they spell) or the classes of a grouping.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}

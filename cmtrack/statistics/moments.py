@@ -23,21 +23,12 @@ from cmtrack.statistics.records import Record
 class ClassBlock:
     """The rows of one block, sorted by actual class; C of the K classes are present.
 
-    Attributes
-    ----------
-    n_classes : int
-    order : ndarray of shape (b,)
-        The rows in the order of their classes.
-    codes : ndarray of shape (b,)
-        The class of each row, in that order.
-    present : ndarray of shape (C,)
-        The classes that the block holds.
-    starts, stops : ndarray of shape (C,)
-        Where each begins and ends.
-    weights : ndarray of shape (b,), optional
-        In that order; the first row of a class has a weight, if any of it has.
-    sums : ndarray of shape (C,)
-        Rows, or weight, of each.
+    ``order``, shape (b,): the rows in the order of their classes.
+    ``codes``, shape (b,): the class of each row, in that order.
+    ``present``, shape (C,): the classes that the block holds.
+    ``starts``, ``stops``, shape (C,): where each begins and ends.
+    ``weights``, shape (b,): in that order; the first row of a class has a weight, if any of it has.
+    ``sums``, shape (C,): rows, or weight, of each.
     """
 
     n_classes: int
@@ -373,10 +364,7 @@ _ALONE = 1 << 18
 class CrossMoments(Record):
     """Sums of products of the features (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
 
-    Attributes
-    ----------
-    sums : ndarray of shape (K, 2L+1, 2L+1)
-        Scores are taken less their centre 1/L, which keeps digits and merges by addition.
+    ``sums``, shape (K, 2L+1, 2L+1): scores are taken less their centre 1/L, which keeps digits and merges by addition.
     """
 
     sums: FloatArray

@@ -74,11 +74,7 @@ def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> 
 def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
     """Read :func:`encode_array`.
 
-    Parameters
-    ----------
-    data : list or dict
-    expected : tuple of int or None, optional
-        The shape that it must have, None for any length; what has another is not unpacked.
+    ``expected``: the shape that it must have, None for any length; what has another is not unpacked.
     """
     array = _unchecked(data, expected)
     if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():

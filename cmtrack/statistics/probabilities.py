@@ -250,19 +250,13 @@ def as_probabilities(
 ) -> Probabilities:
     """Class probabilities in the order of ``labels``; their values are checked when they are read.
 
-    Parameters
-    ----------
-    y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label
-        One column means the probability of the positive class of two.
-    labels : sequence of length K
-    n_rows : int
-        The number of rows that y_true has.
-    first : bool, default False
-        Whether a single column is the probability of the first of two labels; else of the second.
-    what : str
-        The argument's name in error texts.
-    normalize, placed
-        As in :class:`Probabilities`.
+    ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame of one column per label: one column means the
+        probability of the positive class of two.
+    ``labels``, sequence of length K.
+    ``n_rows``: the number of rows that y_true has.
+    ``first``: whether a single column is the probability of the first of two labels; else of the second.
+    ``what``: the argument's name in error texts.
+    ``normalize``, ``placed``: as in :class:`Probabilities`.
     """
     names = column_names(y_prob)
     if names is not None:

@@ -20,13 +20,9 @@ def reweighted(statistics: Statistics, factors: FloatArray, sides: FloatArray | 
 
     What is kept of all classes together (hit probabilities, segments, sets for calibration) is left out.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    factors : ndarray of shape (K,)
-    sides : ndarray of shape (2,), optional
-        The factor of all negatives and of all positives; None, where classes of a side have several: what is kept of
-        the positive group's score by side is then left out.
+    ``factors``, shape (K,).
+    ``sides``, shape (2,): the factor of all negatives and of all positives; None, where classes of a side have several:
+        what is kept of the positive group's score by side is then left out.
     """
     squared = _scaled(statistics.squares or statistics, factors**2, None if sides is None else sides**2)
     return replace(_scaled(statistics, factors, sides), squares=replace(squared, squares=None))

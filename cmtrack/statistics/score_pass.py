@@ -35,20 +35,12 @@ _MOST_THREADS = 16
 class ScorePass:
     """One pass over checked rows.
 
-    Attributes
-    ----------
-    counting : Counting
-    actual : Codes of n rows
-    probabilities : Probabilities of n rows and K classes
-    weights : ndarray of shape (n,), optional
-    predicted : Codes of n rows, optional
-        By default the most probable classes.
-    best : CompactCodes, optional
-        Room for the most probable class of each row, where it is wanted.
-    exact_rows : int, optional
-        Rows up to which scores are counted one by one; by default :data:`cmtrack.statistics.scores.EXACT_ROWS`.
-    threads : int, optional
-        By default one for each core.
+    ``weights``, shape (n,).
+    ``predicted``: by default the most probable classes.
+    ``best``: room for the most probable class of each row, where it is wanted.
+    ``exact_rows``: rows up to which scores are counted one by one; by default
+        :data:`cmtrack.statistics.scores.EXACT_ROWS`.
+    ``threads``: by default one for each core.
     """
 
     counting: Counting

@@ -166,15 +166,10 @@ class ScoreCounts:
 class GridCounts:
     """Counts of several scores of the same rows by cell of the grid.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (T, C, 1600)
-    sums : ndarray of shape (T, 1600)
-        Of the scores in each cell.
-    alone : ndarray of shape (T, 1600)
-        The score in each cell, NaN where there is none.
-    several : ndarray of shape (T,), bool
-        Scores of which a cell holds two different ones.
+    ``counts``, shape (T, C, 1600).
+    ``sums``, shape (T, 1600): of the scores in each cell.
+    ``alone``, shape (T, 1600): the score in each cell, NaN where there is none.
+    ``several``, shape (T,), bool: scores of which a cell holds two different ones.
     """
 
     def __init__(self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None) -> None:
@@ -224,11 +219,7 @@ class ScoreTally:
 
     The scores themselves are kept while there are at most ``limit`` rows, and counts by cell beyond that.
 
-    Parameters
-    ----------
-    n_scores, n_channels : int
-    limit : int
-        Rows whose scores are counted one by one; 0: none are.
+    ``limit``: rows whose scores are counted one by one; 0: none are.
     """
 
     def __init__(self, n_scores: int, n_channels: int, limit: int) -> None:

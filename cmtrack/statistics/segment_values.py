@@ -42,12 +42,8 @@ class Others(Enum):
 class SegmentRows:
     """The segment of each row, by one column.
 
-    Attributes
-    ----------
-    name : str
-    values : tuple of length S
-        Texts, numbers, booleans; None for rows without a value. Of crossings tuples of them.
-    codes : ndarray of shape (n,), int64
+    ``values``, tuple of length S: texts, numbers, booleans; None for rows without a value. Of crossings tuples of them.
+    ``codes``, shape (n,), int64.
     """
 
     name: str
@@ -121,10 +117,7 @@ class SegmentRows:
 def declared(segments: Any) -> tuple[Any, Divisions]:
     """The columns that segments are given as, and how they divide the rows.
 
-    Parameters
-    ----------
-    segments : frame, mapping of columns, series, array, or pair
-        A pair is of one of these and a list of names, in which a tuple of names stands for their crossings.
+    ``segments``: a pair is of one of these and a list of names, in which a tuple of names stands for their crossings.
     """
     data, names = segments, None
     if isinstance(segments, tuple) and len(segments) == 2 and isinstance(segments[1], (list, tuple, str)):
@@ -225,12 +218,8 @@ def _unlike(text: str, others: Sequence[str]) -> str:
 def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
     """Refuse a column that does not divide the rows.
 
-    Parameters
-    ----------
-    name : str
-    values : sequence of length S
-    sizes : ndarray of shape (S,)
-        Rows of each.
+    ``values``, sequence of length S.
+    ``sizes``, shape (S,): rows of each.
     """
     held, rows = np.flatnonzero(sizes), int(sizes.sum())
     if len(held) < 2:

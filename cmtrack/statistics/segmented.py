@@ -72,18 +72,12 @@ def _value(data: Any, inside: bool = False) -> Any:
 class SegmentCounts(Record):
     """Statistics of each segment of one column, with C = S K classes: those of the first segment first.
 
-    Attributes
-    ----------
-    values : tuple of length S
-        As of :class:`~cmtrack.statistics.segment_values.SegmentRows`, and ``Others.OTHERS``.
-    rows : ndarray of shape (C,)
-        Rows, whatever their weight.
-    matrix : ndarray of shape (C, K)
-        Rows, or weight, by predicted class.
-    losses : ProperScores of C classes
-    ranks : RankCounts of shape (C, K)
-    moments : ScoreMoments of shape (C, K), or (C, K + 1)
-        Of each class's probability and, where there are two groups, of the positive group's score.
+    ``values``, tuple of length S: as of :class:`~cmtrack.statistics.segment_values.SegmentRows`, and ``Others.OTHERS``.
+    ``rows``, shape (C,): rows, whatever their weight.
+    ``matrix``, shape (C, K): rows, or weight, by predicted class.
+    ``ranks``, RankCounts of shape (C, K).
+    ``moments``, ScoreMoments of shape (C, K), or (C, K + 1): of each class's probability and, where there are two
+        groups, of the positive group's score.
     """
 
     values: tuple[Any, ...]
@@ -246,10 +240,7 @@ class SegmentCounts(Record):
 class Segmented(Record):
     """Statistics of the segments of each column.
 
-    Attributes
-    ----------
-    labels : tuple of length K
-    columns : dict of str to SegmentCounts
+    ``labels``, tuple of length K.
     """
 
     labels: tuple[Label, ...]

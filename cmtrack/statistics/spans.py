@@ -39,13 +39,9 @@ class Match(NamedTuple):
 def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> list[Span]:
     """Read spans.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name in error texts.
-    spans : frame, or iterable of (document, start, end, label)
-    columns : (str, str, str, str)
-        The frame's columns.
+    ``name``: the argument's name in error texts.
+    ``spans``, frame, or iterable of (document, start, end, label).
+    ``columns``, (str, str, str, str): the frame's columns.
     """
     if hasattr(spans, "columns"):
         missing = [column for column in columns if column not in list(spans.columns)]

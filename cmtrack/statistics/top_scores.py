@@ -23,10 +23,8 @@ _MOST_WAITING = 1 << 22
 class TopScoreCounts(Record):
     """Samples by row (such as actual class), most probable class and cell of its probability.
 
-    Attributes
-    ----------
-    table : SparseCounts of shape (R, K, 64)
-        The cells are equal steps of the logit on [-4, 12]; the outer ones are open.
+    ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12]; the outer ones are
+        open.
     """
 
     table: SparseCounts
@@ -103,10 +101,7 @@ class TopScoreCounts(Record):
 class TopTally:
     """Counts by actual class, most probable class and cell in the making; of many classes the codes wait.
 
-    Parameters
-    ----------
-    size : int
-        Number of classes.
+    ``size``: number of classes.
     """
 
     def __init__(self, size: int) -> None:

@@ -42,17 +42,10 @@ _TRANSIENT = frozenset((408, 429, 502, 503, 504))
 def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
     """MLflow's client for a folder of artifacts.
 
-    Parameters
-    ----------
-    uri : str
-        The folder, as the tracking store names it.
-    tracking_uri : str
-        Of that store: its server serves ``mlflow-artifacts:`` addresses.
+    ValueError if the address is invalid, or its server may not be asked.
 
-    Raises
-    ------
-    ValueError
-        If the address is invalid, or its server may not be asked.
+    ``uri``: the folder, as the tracking store names it.
+    ``tracking_uri``: of that store: its server serves ``mlflow-artifacts:`` addresses.
     """
     _allowed(uri, tracking_uri)
     return mlflow_inside.artifact_repository(uri, tracking_uri)
@@ -85,10 +78,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 def origin(address: str) -> tuple[str, str | None, int | None]:
     """Scheme, host and port of the server that a request to an address reaches, parsed as the HTTP library does.
 
-    Raises
-    ------
-    ValueError
-        If nothing can be sent to it.
+    ValueError if nothing can be sent to it.
     """
     from requests import Request
 
@@ -120,10 +110,7 @@ def _allowed(uri: str, tracking_uri: str) -> str:
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
     """The local path of an artifact folder; None if it is on another machine.
 
-    Raises
-    ------
-    ValueError
-        If a tracking server names a folder of another machine in the manner of Windows.
+    ValueError if a tracking server names a folder of another machine in the manner of Windows.
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
     if parts.scheme == "file":
@@ -140,25 +127,13 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
 def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> bytes:
     """The content of one file of a folder of artifacts.
 
-    Parameters
-    ----------
-    uri : str
-        The folder, as the tracking store names it.
-    name : str
-        The file in it.
-    tracking_uri : str
-        Of that store: its server serves ``mlflow-artifacts:`` addresses.
-    limit : int
-        Bytes.
+    FileNotFoundError if there is no such file; OSError if it cannot be read, or the server does not answer; ValueError
+    if the address or its server may not be read, the file is not a regular one, or it exceeds the limit.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    OSError
-        If it cannot be read, or the server does not answer.
-    ValueError
-        If the address or its server may not be read, the file is not a regular one, or it exceeds the limit.
+    ``uri``: the folder, as the tracking store names it.
+    ``name``: the file in it.
+    ``tracking_uri``: of that store: its server serves ``mlflow-artifacts:`` addresses.
+    ``limit``: bytes.
     """
     untrusted.file_name(name)
     folder = folder_of(uri, tracking_uri)

@@ -280,13 +280,7 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
 
 
 def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
-    """The baseline: a listed run, or another run in the same stores.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """The baseline: a listed run, or another run in the same stores; ValueError if there is none."""
     run = find(against, list(listed.clients.values()), experiments)
     return next((known for known in listed.runs if known.run_id == run.run_id), run)
 
@@ -318,12 +312,8 @@ def _and_more(names: list[str]) -> str:
 class Listed(Listing):
     """Runs that stores list, sorted by their tags and metrics before any artifact is read.
 
-    Attributes
-    ----------
-    runs : tuple of TrackedRun
-        To be read, under distinct names; best logged value first where they are reduced by it.
-    clients : dict of str to MlflowClient
-        By tracking URI.
+    ``runs``: to be read, under distinct names; best logged value first where they are reduced by it.
+    ``clients``: by tracking URI.
     """
 
     runs: tuple[TrackedRun, ...]
@@ -340,12 +330,8 @@ def list_runs(
 ) -> Listed:
     """List the referenced runs, or those of experiments, in one or more stores; the best first if there are many.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a run, an experiment or a filter is not one.
-    ConnectionError
-        If a tracking server does not answer.
+    ValueError or TypeError if a run, an experiment or a filter is not one; ConnectionError if a tracking server does
+    not answer.
     """
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")

@@ -28,10 +28,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 def checked_name(name: str | None) -> str | None:
     """Validate the user's name for the evaluated rows.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no text, or MLflow does not take it.
+    TypeError or ValueError if it is no text, or MLflow does not take it.
     """
     if name is None:
         return None
@@ -45,11 +42,7 @@ def checked_name(name: str | None) -> str | None:
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
     """The fields of an MLflow dataset, see :data:`FIELDS`; profile and schema are JSON.
 
-    Parameters
-    ----------
-    evaluation : BaseEvaluation
-    name : str or None
-        None for one that says how many rows of how many classes there are.
+    ``name``: None for one that says how many rows of how many classes there are.
     """
     rows = evaluation.statistics.digest.rows
     profile: dict[str, Any] = {"rows": rows}

@@ -46,30 +46,13 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
     when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
-    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, nor for
-    the thread pools of the store's client that it has begun.
+    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, nor for the
+    thread pools of the store's client that it has begun. NoAnswer if the store does not answer for so long; BusyEntry
+    if the entry is being sent already, or another one to the same prefix of its run; Exception: what the store said.
 
-    Parameters
-    ----------
-    package : Package
-        Its folder is the spool's entry, or None.
-    client : mlflow.MlflowClient, optional
-        One whose store is known to answer; by default one of MLflow's own choice, which is asked first.
-    waited : bool, default False
-        Whether it was made earlier: it does then not take the place of a newer one.
-
-    Returns
-    -------
-    Sent
-
-    Raises
-    ------
-    NoAnswer
-        If the store does not answer for so long.
-    BusyEntry
-        If the entry is being sent already, or another one to the same prefix of its run.
-    Exception
-        What the store said.
+    ``package``: its folder is the spool's entry, or None.
+    ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is asked first.
+    ``waited``: whether it was made earlier: it does then not take the place of a newer one.
     """
     late = threading.Event()
     if waited:
@@ -129,12 +112,8 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
 def _place(package: Package, anew: bool) -> Iterator[None]:
     """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
 
-    ``anew`` takes the place from the thread that sends this package, and stops with its next answer.
-
-    Raises
-    ------
-    BusyEntry
-        If somebody else sends to it for half of :data:`PATIENCE`.
+    ``anew`` takes the place from the thread that sends this package, and stops with its next answer. BusyEntry if
+    somebody else sends to it for half of :data:`PATIENCE`.
     """
     assert package.folder is not None
     ends = time.monotonic() + PATIENCE / 2
@@ -151,15 +130,9 @@ def _place(package: Package, anew: bool) -> Iterator[None]:
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     """The store's answer to a question that is asked in a separate thread.
 
-    Parameters
-    ----------
-    ask : callable
-        Gets a function to call whenever the store has answered something: the patience then begins anew.
+    NoAnswer if there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
 
-    Raises
-    ------
-    NoAnswer
-        If there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
+    ``ask``: gets a function to call whenever the store has answered something: the patience then begins anew.
     """
     future: Future[Result] = Future()
     last, patience = [time.monotonic()], PATIENCE

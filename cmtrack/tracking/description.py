@@ -43,20 +43,10 @@ def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, 
 
     MLflow shows four lines of a description before "Show more": the report's link is on the first.
 
-    Parameters
-    ----------
-    evaluation : BaseEvaluation
-    prefix : str
-        Under which it is logged.
-    pictures : mapping of str to Picture
-        What was drawn of it.
-    report : bool
-        Whether there is one.
-
-    Returns
-    -------
-    str
-        Markdown with links for :func:`with_links`.
+    ``prefix``: under which it is logged.
+    ``pictures``: what was drawn of it.
+    ``report``: whether there is one.
+    The result: Markdown with links for :func:`with_links`.
     """
     first, *more = map(markdown_text, view_of(evaluation).lead(evaluation))
     under = prefix.strip("/ ._-")
@@ -128,13 +118,8 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
     text as it is: the line begins with words. A block that would make the text longer than MLflow takes is left out;
     one that the first version of cmtrack wrote, without a label, goes.
 
-    Parameters
-    ----------
-    note, block : str
-    prefix : str, default ""
-        Of the evaluation; it is the label. That of a review is in brackets, which no prefix has.
-    first : bool, default False
-        Whether a new block goes before all others of cmtrack.
+    ``prefix``: of the evaluation; it is the label. That of a review is in brackets, which no prefix has.
+    ``first``: whether a new block goes before all others of cmtrack.
     """
     name = f"cmtrack {prefix}".strip()
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"

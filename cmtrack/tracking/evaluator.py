@@ -45,18 +45,9 @@ def evaluate_dataset(
     With a ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model: they are then not
     logged here.
 
-    Parameters
-    ----------
-    dataset : mlflow.data.evaluation_dataset.EvaluationDataset
-    config : mapping
-        The options of ``cmtrack_integrations.mlflow_evaluator``.
-    known : frozenset of str
-        Their names.
-    run_id : str
-    model : mlflow.pyfunc.PyFuncModel, optional
-    model_id : str, optional
-    predictions : str, optional
-        The column of labels in the frame that the model returns.
+    ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
+    ``known``: their names.
+    ``predictions``: the column of labels in the frame that the model returns.
     """
     try:
         given = read_inputs(dataset, config, known, model, predictions)
@@ -100,10 +91,7 @@ def read_inputs(
 ) -> dict[str, Any]:
     """Labels, predictions and probabilities as arguments of ``log_evaluation``.
 
-    Raises
-    ------
-    ValueError
-        If an option or a column does not exist, or there is nothing to evaluate.
+    ValueError if an option or a column does not exist, or there is nothing to evaluate.
     """
     unknown = sorted(set(config) - known)
     if unknown:

@@ -91,13 +91,7 @@ def load_evaluation(
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
-    """The evaluation of a listed run.
-
-    Raises
-    ------
-    ValueError
-        If the run holds none, or it is damaged or of a newer schema.
-    """
+    """The evaluation of a listed run; ValueError if the run holds none, or it is damaged or of a newer schema."""
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
         text = content.decode("utf-8")
@@ -112,13 +106,7 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ba
 def with_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> BaseEvaluation:
-    """The same evaluation with its rows.
-
-    Raises
-    ------
-    ValueError
-        If the run holds no predictions, or they are damaged.
-    """
+    """The same evaluation with its rows; ValueError if the run holds no predictions, or they are damaged."""
     if not keeps_rows(run, prefix):
         raise ValueError(f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept")
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
@@ -165,10 +153,7 @@ def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
     """An artifact of an evaluation, read from a local folder, the cache or the artifact store.
 
-    Raises
-    ------
-    ValueError
-        If the run does not hold it, it is not the file that was logged, or it cannot be read.
+    ValueError if the run does not hold it, it is not the file that was logged, or it cannot be read.
     """
     file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
     digest = digests(run.tags, prefix).get(digest_key(name))

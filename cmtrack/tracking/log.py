@@ -386,15 +386,9 @@ _MAX_PARAM = 500
 class NestedEvaluation:
     """An evaluation for a nested run.
 
-    Attributes
-    ----------
-    name : str
-        Put after the parent's name.
-    evaluation : Evaluation
-    params : mapping
-        Parameters of the run.
-    model : str, optional
-        The parameter ``model``; by default the parent's name.
+    ``name``: put after the parent's name.
+    ``params``: parameters of the run.
+    ``model``: the parameter ``model``; by default the parent's name.
     """
 
     name: str

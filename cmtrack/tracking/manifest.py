@@ -27,11 +27,8 @@ MAX_BYTES = 4 << 30
 def read(folder: Path) -> Package:
     """The package that an entry of the spool holds.
 
-    Raises
-    ------
-    ValueError
-        If the manifest or the evaluation is damaged, or names a file outside the entry; if the files are links, too
-        many or too large.
+    ValueError if the manifest or the evaluation is damaged, or names a file outside the entry; if the files are links,
+    too many or too large.
     """
     try:
         data = json.loads(untrusted.read_file(folder / MANIFEST, MAX_MANIFEST), parse_constant=_no_constant)
@@ -66,17 +63,10 @@ def read(folder: Path) -> Package:
 def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
     """Run, model, prefix, step and store of an entry, read from its manifest or its intent.
 
-    Parameters
-    ----------
-    data : dict
-        What the file holds.
-    file : str
-        Its name, for messages.
+    ValueError if one of them is of another kind, or no such id, prefix or URI.
 
-    Raises
-    ------
-    ValueError
-        If one of them is of another kind, or no such id, prefix or URI.
+    ``data``: what the file holds.
+    ``file``: its name, for messages.
     """
     run_id, model_id, prefix, uri = (
         _optional(data, n, str, file) for n in ("run_id", "model_id", "prefix", "tracking_uri")
@@ -205,19 +195,11 @@ _WHAT = {
 class Waiting:
     """One entry of the spool.
 
-    Attributes
-    ----------
-    name : str
-    path : Path
-    kind : "evaluation", "inputs", "unfinished" or "damaged"
-    made : str
-        When, in UTC; empty where that is not known.
-    what : str
-        What it holds, in words.
-    meant_for : str
-        The run, and the store.
-    size : int
-        Bytes.
+    ``kind``, "evaluation", "inputs", "unfinished" or "damaged".
+    ``made``: when, in UTC; empty where that is not known.
+    ``what``: what it holds, in words.
+    ``meant_for``: the run, and the store.
+    ``size``: bytes.
     """
 
     name: str

@@ -41,10 +41,7 @@ _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 def check_prefix(prefix: str) -> str:
     """Validate a prefix by MLflow's rules for metric names and image keys.
 
-    Raises
-    ------
-    ValueError
-        If it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path that climbs.
+    ValueError if it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path that climbs.
     """
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}")
@@ -106,16 +103,11 @@ def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
     """The metrics to log, by full name.
 
-    Parameters
-    ----------
-    chosen : "headline", "all" or sequence of names
-        A name may end in ``/*`` to stand for a whole section. ``segment/<column>/<value>/<metric>`` is a metric of a
-        segment, of all segments of the column with ``*`` in the place of the value.
+    ValueError if a name is in no evaluation.
 
-    Raises
-    ------
-    ValueError
-        If a name is in no evaluation.
+    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a whole section.
+        ``segment/<column>/<value>/<metric>`` is a metric of a segment, of all segments of the column with ``*`` in the
+        place of the value.
     """
     metrics = evaluation.metrics
     if isinstance(chosen, str):

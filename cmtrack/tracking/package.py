@@ -44,12 +44,7 @@ Figures: TypeAlias = str | bool | Sequence[str]
 def checked_figures(figures: Figures) -> Figures:
     """The figures that were asked for.
 
-    Raises
-    ------
-    ValueError
-        If they are another word than "auto" and "all".
-    TypeError
-        If they are no names.
+    ValueError if they are another word than "auto" and "all"; TypeError if they are no names.
     """
     if isinstance(figures, str):
         if figures not in ("auto", "all"):
@@ -65,35 +60,18 @@ def checked_figures(figures: Figures) -> Figures:
 class Package:
     """A folder that is ready to be sent to a run.
 
-    Attributes
-    ----------
-    folder : Path or None
-        None where no place on this machine could be written.
-    content : mapping of str to bytes
-        Then its files, by their names in such a folder.
-    run_id : str or None
-    prefix : str
-    step : int or None
-    model_id : str or None
-    metrics : dict of str to float
-        Finite values by the name that MLflow gets.
-    tags : dict of str to str
-    images : dict of str to str
-        File in ``charts/`` by image key; earlier versions had them in ``artifacts/``.
-    table : str
-        File in ``artifacts/`` that the artifact view shows as a table.
-    dataset : dict of str to str
-        Of the evaluated data, as :mod:`cmtrack.tracking.dataset` has it.
-    description : str
-        Markdown for the run's description, where it is one block of several; its links are made when it is sent.
-    timestamp : int
-        When it was made, milliseconds since 1970: sending twice gives the same points of a metric.
-    tracking_uri : str or None
-        The store that it is meant for, without credentials.
-    on_existing : "replace" or "error"
-        What becomes of another evaluation that the run holds under the prefix.
-    problems : tuple of str
-        What could not be made.
+    ``folder``: None where no place on this machine could be written.
+    ``content``: then its files, by their names in such a folder.
+    ``metrics``: finite values by the name that MLflow gets.
+    ``images``: file in ``charts/`` by image key; earlier versions had them in ``artifacts/``.
+    ``table``: file in ``artifacts/`` that the artifact view shows as a table.
+    ``dataset``: of the evaluated data, as :mod:`cmtrack.tracking.dataset` has it.
+    ``description``: Markdown for the run's description, where it is one block of several; its links are made when it is
+        sent.
+    ``timestamp``: when it was made, milliseconds since 1970: sending twice gives the same points of a metric.
+    ``tracking_uri``: the store that it is meant for, without credentials.
+    ``on_existing``, "replace" or "error": what becomes of another evaluation that the run holds under the prefix.
+    ``problems``: what could not be made.
     """
 
     folder: Path | None
@@ -184,28 +162,17 @@ def build(
     The evaluation itself comes first, then its rows. A figure or a table that fails is named in ``problems`` and left
     out; it never takes the rest with it.
 
-    Parameters
-    ----------
-    write : callable
-        Called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
-    figures : "auto", "all", bool or sequence of str, default "auto"
-        As :func:`cmtrack.log_evaluation` takes them; the report is without figures if there are none.
-    report : bool, default True
-        Whether there is a report.
-    rows : callable, optional
-        Writes the rows' predictions into the file that it gets.
-    listed : Evaluation or FamilyEvaluation, optional
-        With the rows that the report may list.
-    views_too : bool, default True
-        Whether figures, report and tables are made.
-    dataset : str, optional
-        The evaluated data, by the name that a person gives them.
-    run_name : str, default ""
-        For the figures and the report; empty where it is not known.
-    timestamp : int, optional
-        As :class:`Package` has it; by default now.
-    problems : iterable of str
-        What was missing before.
+    ``write``: called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
+    ``figures``, "auto", "all", bool or sequence of str: as :func:`cmtrack.log_evaluation` takes them; the report is
+        without figures if there are none.
+    ``report``: whether there is a report.
+    ``rows``: writes the rows' predictions into the file that it gets.
+    ``listed``: with the rows that the report may list.
+    ``views_too``: whether figures, report and tables are made.
+    ``dataset``: the evaluated data, by the name that a person gives them.
+    ``run_name``: for the figures and the report; empty where it is not known.
+    ``timestamp``: as :class:`Package` has it; by default now.
+    ``problems``: what was missing before.
     """
     data = datasets.described(evaluation, dataset)
     timestamp = int(time.time() * 1000) if timestamp is None else timestamp

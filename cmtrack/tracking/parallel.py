@@ -40,19 +40,9 @@ def each(
     An interrupt, or an error that ``told`` raises, ends the work: what is under way is done whole, nothing else is
     begun, and it is raised.
 
-    Parameters
-    ----------
-    action : callable
-    items : sequence
-    told : callable, optional
-        Called in this thread with an item that is done and the number of those that are.
-    workers : int
-        Threads.
-
-    Returns
-    -------
-    list of concurrent.futures.Future
-        In the order of the items, all done: ``result()`` gives what the action gave, or raises what it raised.
+    ``told``: called in this thread with an item that is done and the number of those that are.
+    ``workers``: threads.
+    The result: in the order of the items, all done: ``result()`` gives what the action gave, or raises what it raised.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="cmtrack")
     try:
@@ -73,12 +63,8 @@ def forks_wait(once: str = "", *, imports: bool = False) -> Iterator[None]:
     :data:`FORK_PATIENCE` seconds; what takes longer holds back no further fork. Nothing is registered before the first
     use. A worker that inherits the lock of a module could never import it: imports have :data:`IMPORT_PATIENCE`.
 
-    Parameters
-    ----------
-    once : str, optional
-        What is done: after the first time that it ended well it holds back nothing any more.
-    imports : bool, default False
-        Whether the block does nothing but import.
+    ``once``: what is done: after the first time that it ended well it holds back nothing any more.
+    ``imports``: whether the block does nothing but import.
     """
     if once in _done:
         yield

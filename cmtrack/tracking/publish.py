@@ -85,10 +85,6 @@ def publish(
     Where no run is chosen, because gates stopped all of them or several rankings have equal claims, the review goes
     into the store of the first run that was compared. Everything that may be refused is asked for
     first: nothing is written where the runs are in no store, or there is no version for the alias.
-
-    Raises
-    ------
-    ValueError, ConnectionError
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:

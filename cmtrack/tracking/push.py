@@ -68,24 +68,14 @@ def push(
     store does not answer within ten seconds is kept, and so are, without asking, all others of a store that gave no
     connection or twice no answer.
 
-    Parameters
-    ----------
-    folder : path, optional
-        By default every folder in which :func:`cmtrack.log_evaluation` may have put entries: ``./cmtrack_spool``, or
-        what ``CMTRACK_SPOOL`` names, the user's data folder and private temporary folders.
-    tracking_uri : str, optional
-        By default the store that each was meant for; its credentials come from MLflow's variables, or from the
-        tracking URI that is set.
-    experiment_name : str, optional
-        Where an evaluation that was meant for no run, or for one that does not exist, gets a new one; without it such
-        entries are kept.
-    progress : callable, optional
-        Called with (what is being done, done, in all).
-
-    Returns
-    -------
-    list of PushedEntry
-        In the order of their age; without entries that another push has sent meanwhile.
+    ``folder``: by default every folder in which :func:`cmtrack.log_evaluation` may have put entries:
+        ``./cmtrack_spool``, or what ``CMTRACK_SPOOL`` names, the user's data folder and private temporary folders.
+    ``tracking_uri``: by default the store that each was meant for; its credentials come from MLflow's variables, or
+        from the tracking URI that is set.
+    ``experiment_name``: where an evaluation that was meant for no run, or for one that does not exist, gets a new one;
+        without it such entries are kept.
+    ``progress``: called with (what is being done, done, in all).
+    The result: in the order of their age; without entries that another push has sent meanwhile.
     """
     waiting = spool.entries(None if folder is None else Path(folder))
     tell = progress or (lambda *_: None)
@@ -170,10 +160,7 @@ def _kept(folder: Path, run_id: str | None, reason: str) -> PushedEntry:
 def _with_credentials(uri: str | None) -> str | None:
     """The tracking URI of an entry, with the credentials of the current one if it is the same store.
 
-    Raises
-    ------
-    ValueError
-        If it is another server, which would get the user's password or token because a file names it.
+    ValueError if it is another server, which would get the user's password or token because a file names it.
     """
     import mlflow
 
@@ -215,12 +202,7 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
 def _rebuilt(entry: spool.Entry) -> packages.Package:
     """Rebuild the package that a killed process left unfinished, from its evaluation and rows.
 
-    Raises
-    ------
-    ValueError
-        If not even the evaluation is whole.
-    BusyEntry
-        If somebody else does the same.
+    ValueError if not even the evaluation is whole; BusyEntry if somebody else does the same.
     """
     intent = spool.read_intent(entry.folder)
     place = destination(intent, spool.INTENT)

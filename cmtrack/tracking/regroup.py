@@ -186,10 +186,7 @@ def regroup_runs(
 def default_prefix(grouping: Grouping) -> str:
     """The name of the last step, with illegal characters replaced, and an underscore.
 
-    Raises
-    ------
-    ValueError
-        If nothing of the name is legal.
+    ValueError if nothing of the name is legal.
     """
     legal = re.sub(r"[^A-Za-z0-9-]+", "_", grouping.name).strip("_-")
     if not legal:

@@ -79,13 +79,7 @@ class TrackedRun(Run):
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """A client for one store; None means MLflow's default.
-
-    Raises
-    ------
-    ConnectionError
-        If the tracking server does not answer.
-    """
+    """A client for one store; None means MLflow's default. ConnectionError if the tracking server does not answer."""
     from mlflow import MlflowClient
 
     client = MlflowClient() if tracking_uri is None else MlflowClient(tracking_uri, registry_uri=tracking_uri)
@@ -96,10 +90,7 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
     """An MLflow run entity as a :class:`TrackedRun`.
 
-    Raises
-    ------
-    ValueError
-        If an id is none: ids become parts of paths and URLs.
+    ValueError if an id is none: ids become parts of paths and URLs.
     """
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     models = dict.fromkeys([*model_ids, *(output.model_id for output in outputs)])
@@ -156,13 +147,7 @@ def search(
     max_runs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
-    """Active runs page by page, filtered and ordered by the store.
-
-    Raises
-    ------
-    ValueError
-        If the store refuses the filter.
-    """
+    """Active runs page by page, filtered and ordered by the store; ValueError if the store refuses the filter."""
     from mlflow.exceptions import MlflowException
 
     token, seen = None, 0
@@ -184,13 +169,7 @@ def search(
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
-    """Ids of experiments by name.
-
-    Raises
-    ------
-    ValueError
-        If one does not exist, naming those most like it.
-    """
+    """Ids of experiments by name; ValueError if one does not exist, naming those most like it."""
     ids = []
     for name in names:
         experiment = client.get_experiment_by_name(name)
@@ -222,23 +201,14 @@ def active_experiment_id() -> str:
 def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()) -> TrackedRun:
     """The run that a reference means.
 
-    Parameters
-    ----------
-    reference : str or object
-        A run id or its beginning (8 characters or more), ``runs:/<id>``, the id of a logged model (``m-…``), a model
-        URI (``models:/<id>``, ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``,
-        ``model_id`` or ``info.run_id``.
-    clients : sequence of MlflowClient
-        Tried in order.
-    experiments : sequence of str
-        Names of those in which the beginning of an id is looked for; by default in all.
+    TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins like several;
+    ConnectionError if a store does not answer.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the reference is of no such form, no store knows it, or an id begins like several.
-    ConnectionError
-        If a store does not answer.
+    ``reference``: a run id or its beginning (8 characters or more), ``runs:/<id>``, the id of a logged model (``m-…``),
+        a model URI (``models:/<id>``, ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``,
+        ``model_id`` or ``info.run_id``.
+    ``clients``: tried in order.
+    ``experiments``: names of those in which the beginning of an id is looked for; by default in all.
     """
     text = _as_text(reference)
     if isinstance(reference, TrackedRun):
@@ -269,10 +239,7 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
 def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:
     """The unique run whose id has this beginning; None if there is none.
 
-    Raises
-    ------
-    ValueError
-        If there are several, or a store does not search by the beginning of an id.
+    ValueError if there are several, or a store does not search by the beginning of an id.
     """
     found: dict[str, TrackedRun] = {}
     for client in clients:
@@ -292,10 +259,7 @@ def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Seq
 def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
     """The newest finished run with an evaluation, in the named experiments or the active one.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or the store refuses the filter.
+    ValueError if there is none, or the store refuses the filter.
     """
     evaluated = f"tags.`{tag('status', prefix)}` = 'completed'"
     text = " and ".join(filter(None, (filter_string, "attributes.status = 'FINISHED'", evaluated)))
@@ -421,13 +385,7 @@ def as_references(runs: Any) -> list[Any]:
 
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
-    """The only model version of a run or its logged models.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or more than one.
-    """
+    """The only model version of a run or its logged models; ValueError if there is none, or more than one."""
     found = {(version.name, str(version.version)): version for version in versions_of(run, client)}
     if registered_model is not None:
         found = {key: version for key, version in found.items() if key[0] == registered_model}

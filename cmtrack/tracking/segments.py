@@ -121,10 +121,7 @@ def segment_runs(
 def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None) -> Any:
     """The table's row index for each row of a run; None if both have the same order.
 
-    Raises
-    ------
-    ValueError
-        If they do not match.
+    ValueError if they do not match.
     """
     n_rows = evaluation.statistics.digest.rows
     n_table = len(next(iter(columns.values())))

@@ -36,12 +36,8 @@ _PASSING = (408, 425, 429)
 class Sent:
     """The outcome of sending.
 
-    Attributes
-    ----------
-    problems : tuple of str
-        What had to be left out, such as a refused file or the link to a model that does not exist.
-    replaced : str
-        Which other evaluation had to make room, in a sentence; empty where none had.
+    ``problems``: what had to be left out, such as a refused file or the link to a model that does not exist.
+    ``replaced``: which other evaluation had to make room, in a sentence; empty where none had.
     """
 
     problems: tuple[str, ...] = ()
@@ -56,23 +52,13 @@ def send(
 ) -> Sent:
     """Send a package to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
-    The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
-    ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice
-    leaves the run as sending once. A file other than the evaluation that the store refuses, such as one larger than a
-    proxy lets through, is left out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store
-    has taken something; ``late`` says whether the package has waited: it then leaves a newer evaluation in its place.
-
-    Returns
-    -------
-    Sent
-
-    Raises
-    ------
-    mlflow.exceptions.MlflowException
-        If the run does not exist, is deleted, or refuses a write.
-    ValueError
-        If the run is deleted or holds another evaluation that must not be replaced, or the store refuses the
-        evaluation's file: then the run has the metrics only.
+    The run is never opened, closed or re-opened, and nothing depends on an active run. The tag ``cmtrack.status`` goes
+    from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice leaves the run as sending
+    once. A file other than the evaluation that the store refuses, such as one larger than a proxy lets through, is left
+    out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something;
+    ``late`` says whether the package has waited: it then leaves a newer evaluation in its place. MlflowException if the
+    run does not exist, is deleted, or refuses a write; ValueError if the run is deleted or holds another evaluation
+    that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
     """
     from mlflow import MlflowClient
     from mlflow.entities import RunTag
@@ -167,10 +153,7 @@ def _replaced(
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
-    Raises
-    ------
-    ConnectionError
-        If no connection is made within three seconds, or nothing is answered within ten.
+    ConnectionError if no connection is made within three seconds, or nothing is answered within ten.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -222,12 +205,7 @@ def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = 
     """The reason why a store refuses an upload; empty if it accepts.
 
     A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
-    meanwhile, and the second try ends as the first, that is a refusal, too.
-
-    Raises
-    ------
-    Exception
-        If it may go better another time.
+    meanwhile, and the second try ends as the first, that is a refusal, too. Exception if it may go better another time.
     """
     try:
         upload()
@@ -430,10 +408,7 @@ def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:
 def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Iterable[str]) -> None:
     """Remove the files of an earlier evaluation, if the store supports it.
 
-    Raises
-    ------
-    Exception
-        What the store says where it cannot.
+    Exception: what the store says where it cannot.
     """
     run_id, keep = run.info.run_id, set(keep)
     start = names.file_name("cmtrack_", package.prefix)

@@ -58,13 +58,9 @@ _told: set[str] = set()
 class KeptRows:
     """The decision on which rows of an evaluation are written.
 
-    Attributes
-    ----------
-    content : "off", "labels" or "all"
-    limited : bool
-        Whether rows of more than 32 MB are left out.
-    reason : str
-        What leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing does.
+    ``content``, "off", "labels" or "all".
+    ``limited``: whether rows of more than 32 MB are left out.
+    ``reason``: what leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing does.
     """
 
     content: str
@@ -75,10 +71,7 @@ class KeptRows:
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
     """Apply the settings to a caller's ``predictions=``.
 
-    Raises
-    ------
-    ValueError
-        If the caller asks for something that there is not.
+    ValueError if the caller asks for something that there is not.
     """
     wanted = _asked(asked)
     setting, source = _setting()

@@ -140,13 +140,8 @@ class Draft:
     What is written is held in memory, too: a place that refuses a write, such as a full disk, is left with all files
     for the next one. Where no place is left, ``folder`` is None and nothing more is written.
 
-    Attributes
-    ----------
-    folder : Path or None
-    content : dict of str to bytes
-        The files by their names.
-    refusals : list of str
-        Places that refused, with the reason.
+    ``content``: the files by their names.
+    ``refusals``: places that refused, with the reason.
     """
 
     def __init__(self, intent: dict[str, Any], of: Path | None = None) -> None:
@@ -264,10 +259,7 @@ def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
 def keep_inputs(arrays: dict[str, Any]) -> Path | None:
     """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
 
-    Returns
-    -------
-    Path or None
-        None where no place could be written.
+    The result: None where no place could be written.
     """
     kept = {}
     for name, values in arrays.items():
@@ -309,10 +301,7 @@ def _tidy(folder: Path) -> None:
 def entries(folder: Path | None = None) -> list[Entry]:
     """The waiting entries, oldest first; other folders and links are ignored.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        By default all of :func:`spool_folders`.
+    ``folder``: by default all of :func:`spool_folders`.
     """
     found: list[Entry] = []
     for place in spool_folders() if folder is None else [folder]:
@@ -347,10 +336,7 @@ def _entry(path: Path) -> Entry | None:
 def read_intent(folder: Path) -> dict[str, Any]:
     """The destination of an unfinished entry.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged, a link, too large, or of a newer schema.
+    ValueError if the file is damaged, a link, too large, or of a newer schema.
     """
     data = json.loads(untrusted.read_file(folder / INTENT, _MAX_INTENT))
     if not isinstance(data, dict):
@@ -421,10 +407,7 @@ def _release(handle: int) -> None:
 def _acquire(lock: Path) -> int | None:
     """Lock a file until its handle is closed; None if the file system has no locks.
 
-    Raises
-    ------
-    BlockingIOError
-        If another process holds the lock.
+    BlockingIOError if another process holds the lock.
     """
     watch_forks()
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

@@ -78,10 +78,7 @@ made_runs: dict[str, str] = {}
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
     """The id of an experiment, which is created if absent, with an artifact location or the store's default.
 
-    Raises
-    ------
-    ValueError
-        If it is deleted.
+    ValueError if it is deleted.
     """
     experiment = client.get_experiment_by_name(name)
     if experiment is None:

@@ -57,12 +57,8 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 class Form:
     """The format of saved views in a range of MLflow versions.
 
-    Attributes
-    ----------
-    longest : int
-        Characters of an experiment's tag.
-    named : bool
-        Whether the state is wrapped in an envelope with the view's name, which the menu of views lists.
+    ``longest``: characters of an experiment's tag.
+    ``named``: whether the state is wrapped in an envelope with the view's name, which the menu of views lists.
     """
 
     longest: int
@@ -105,12 +101,7 @@ class SavedView:
 
 
 def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
-    """Write the saved view of a comparison; see :meth:`Comparison.view`.
-
-    Raises
-    ------
-    ValueError, ConnectionError
-    """
+    """Write the saved view of a comparison; see :meth:`Comparison.view`."""
     compared = _compared(comparison)
     best = comparison.best
     home = next((run for run in compared if best is not None and run.run_id == best.run_id), compared[0])
@@ -186,12 +177,8 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
 def server_version(client: MlflowClient) -> str:
     """The MLflow version that shows a store's pages: the server's, else the installed one.
 
-    Raises
-    ------
-    ValueError
-        If the store is none of MLflow's, or its server names no version.
-    ConnectionError
-        If the server does not answer.
+    ValueError if the store is none of MLflow's, or its server names no version; ConnectionError if the server does not
+    answer.
     """
     scheme = urlsplit(client.tracking_uri).scheme.split("+")[0]
     if scheme in _DATABASES:
@@ -212,13 +199,7 @@ def server_version(client: MlflowClient) -> str:
 
 
 def form_for(version: str) -> Form:
-    """The format that a version reads.
-
-    Raises
-    ------
-    ValueError
-        If it is not known.
-    """
+    """The format that a version reads; ValueError if it is not known."""
     known = tuple(int(number) for number in version.split(".")[:2])
     fitting = [form for first, form in _FORMS.items() if first <= known < _BEYOND]
     if not fitting:
@@ -232,13 +213,7 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """The tag's value with as many cards as fit, and the number left out.
-
-    Raises
-    ------
-    ValueError
-        If it is too long without any.
-    """
+    """The tag's value with as many cards as fit, and the number left out; ValueError if it is too long without any."""
 
     def value(count: int) -> str:
         text = _deflated({**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:count]]})
