@@ -35,7 +35,7 @@ import cmtrack
 from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import regroup_runs
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
-from cmtrack.tracking.package import build
+from cmtrack.tracking.package import Destination, build
 from cmtrack.tracking.spool import ARTIFACTS
 from cmtrack.tracking.store import quiet, tracking_store
 
@@ -66,9 +66,8 @@ def fill(backend: str, artifacts: Path, runs: int) -> None:
             if name.startswith(ARTIFACTS):
                 (folder / Path(name).name).write_bytes(content)
 
-        package = build(
-            evaluation, write, run_id=run_id, figures=False, rows=lambda file: write_predictions(file, evaluation.rows)
-        )
+        to = Destination(run_id, figures=False)
+        package = build(evaluation, write, to, rows=lambda file: write_predictions(file, evaluation.rows))
         metrics = [Metric(name, value, package.timestamp, 0) for name, value in package.metrics.items()]
         tags = [RunTag(name, text) for name, text in package.tags.items()]
         client.log_batch(run_id, metrics=metrics, tags=[*tags, RunTag(tag("status"), "completed")])

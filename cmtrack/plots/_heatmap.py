@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import PatchCollection
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Colormap, Normalize, PowerNorm
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
@@ -117,10 +117,22 @@ def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
     return np.where(pale, PALE, 1.0)[:, None]
 
 
-def with_total(name: str, total: float, cell: Cell) -> str:
-    """The name of a row with the number of its samples."""
-    count = f"(n={text.count_text(total)})"
-    return f"{name}\n{count}" if columns(name) > 14 and cell.holds_text else f"{name} {count}"
+def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
+    """The names of rows with the numbers of their samples."""
+    ends = ["\n" if columns(name) > 14 and cell.holds_text else " " for name in names]
+    return [f"{k}{end}(n={text.count_text(n)})" for k, end, n in zip(names, ends, totals, strict=True)]
+
+
+def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
+    """Norm of shares, ticks of its colour bar, and the end of its label: linear, or that of square roots."""
+    if linear:
+        return Normalize(0.0, 1.0), SHARES, ""
+    return PowerNorm(0.5, 0.0, 1.0), ROOTS, " (square-root colour scale)"
+
+
+def thinned(step: int) -> str:
+    """Words on names that are left out, for the name of an axis."""
+    return "" if step == 1 else f" (every {text.ordinal(step)} is named)"
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
@@ -247,12 +259,14 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
 
 def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float = 0.0) -> None:
     """Grey hatching over the rows of classes without samples, from the column centred at `start`."""
-    if rows.size:
-        bars = [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows]
-        ax.add_collection(
-            PatchCollection(bars, facecolor=EMPTY, edgecolor=FRAME, linewidth=0.0, hatch="////", zorder=2.2),
-            autolim=False,
-        )
+    hatch(ax, [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows])
+
+
+def hatch(ax: Axes, areas: Sequence[Rectangle]) -> None:
+    """Grey hatching over some areas."""
+    look: dict[str, Any] = {"facecolor": EMPTY, "edgecolor": FRAME, "linewidth": 0.0, "hatch": "////", "zorder": 2.2}
+    if areas:
+        ax.add_collection(PatchCollection(areas, **look), autolim=False)
 
 
 def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str]) -> None:

@@ -16,12 +16,11 @@ from .review.overlays import line_style
 from .style import (
     INK,
     MUTED,
-    PAD,
     RUN,
     SMALL_SIZE,
-    TITLE_SIZE,
     FloatArray,
     arrange,
+    legend_of_panels,
     new_figure,
     open_axes,
     plain_axes,
@@ -85,13 +84,8 @@ def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: s
         unit_square(gains, "share called", "share found", None)
         if name:
             roc.set_title(name, loc="left", fontsize=SMALL_SIZE + 1, color=INK)
-    legend = figure.legend(
-        handles=panels[0, 0].get_legend_handles_labels()[0], loc="lower center", ncols=columns, frameon=False,
-        fontsize=SMALL_SIZE, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
-    )  # fmt: skip
-    if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
-    arrange(figure, panels.tolist(), legend)
+    legend = legend_of_panels(figure, panels[0, 0].get_legend_handles_labels()[0], columns)
+    arrange(figure, panels.tolist(), legend, title=title)
     return figure
 
 

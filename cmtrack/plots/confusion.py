@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, PowerNorm
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from . import _heatmap as heat
@@ -80,11 +80,11 @@ def plot_confusion_matrix(
     size = len(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
-    row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
+    row_names = heat.with_totals(names, totals, cell)
     sheet = heat.matrix_sheet(size, cell, ax)
     ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
 
-    norm = Normalize(0.0, 1.0) if cell.holds_two_lines else PowerNorm(0.5, 0.0, 1.0)
+    norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(pale))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
@@ -93,12 +93,8 @@ def plot_confusion_matrix(
         heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), cell.text_font)
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
-    if cell.holds_two_lines:
-        heat.colour_bar(ax, image, "share of the actual class", heat.SHARES)
-    else:
-        heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", heat.ROOTS)
-    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-    name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
+    heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
+    name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
     caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
     return sheet.finish()
 
@@ -163,7 +159,7 @@ def plot_reduced_matrix(
     size = len(values)
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(labels, 30)
-    row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
+    row_names = heat.with_totals(names, totals, cell)
     sheet = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
     ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
 
@@ -221,7 +217,7 @@ def plot_confusion_chart(
     figure = new_figure((_CHART / DPI, _CHART / DPI))
     ax = figure.add_axes((left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART))
     plain_axes(ax)
-    norm = Normalize(0.0, 1.0) if written else PowerNorm(0.5, 0.0, 1.0)
+    norm = heat.share_scale(written)[0]
     strength = heat.row_strength(heat.pale_rows(totals, labels, positive))
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
     heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)

@@ -21,13 +21,12 @@ from .style import (
     MUTED,
     ORANGE,
     SKY,
-    FloatArray,
+    curve_sheet,
     extent_points,
     fold,
     legend_below,
     name_axes,
-    open_axes,
-    sheet,
+    of_one_shape,
     unit_square,
 )
 
@@ -80,19 +79,17 @@ def plot_decision_curve(
     >>> figure = plot_decision_curve([0.1, 0.3, 0.5], [0.28, 0.21, 0.15], [0.22, 0.0, -0.4], positive="ill")
     >>> figure.savefig("decision_curve.png")
     """
-    t, own, all_ = _of_one_shape(thresholds=thresholds, value=value, everyone=everyone)
+    t, by_score, all_ = of_one_shape(thresholds=thresholds, value=value, everyone=everyone)
     order = np.argsort(t, kind="stable")
-    t, own, all_ = t[order], own[order], all_[order]
-    page = sheet(ax, (5.2, 4.2))
-    ax = page.ax
-    open_axes(ax)
-    highest = [own.max(), all_.max(), 0.0]
+    t, by_score, all_ = t[order], by_score[order], all_[order]
+    page, ax = curve_sheet(ax, (5.2, 4.2))
+    highest = [by_score.max(), all_.max(), 0.0]
     if band is not None:
         low, high = (np.asarray(end, dtype=np.float64)[order] for end in band)
         words = f"band of the whole curve ({100 * level:g} %)"
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
-    ax.plot(t, own, color=BLUE, linewidth=1.8, zorder=3, label="positive where the score reaches the threshold")
+    ax.plot(t, by_score, color=BLUE, linewidth=1.8, zorder=3, label="positive where the score reaches the threshold")
     ax.plot(t, all_, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
     top = max(highest) or 1.0
@@ -157,10 +154,8 @@ def plot_gains(
     >>> from cmtrack.plots import plot_gains
     >>> plot_gains([0, 0.2, 0.5, 1], [0, 0.7, 0.9, 1], prevalence=0.25, positive="ill").savefig("gains.png")
     """
-    x, y = (np.append(0.0, part) for part in _of_one_shape(called=called, gain=gain))
-    page = sheet(ax, (4.7, 4.7))
-    ax = page.ax
-    open_axes(ax)
+    x, y = (np.append(0.0, part) for part in of_one_shape(called=called, gain=gain))
+    page, ax = curve_sheet(ax, (4.7, 4.7))
     rare = prevalence < _RARE
     least = max(min(x[1], prevalence) / 2, 1e-12) if rare else 0.0
     grid = np.geomspace(least, 1.0, 4 * _POINTS) if rare else x
@@ -240,22 +235,20 @@ def plot_risk_coverage(
     >>> figure = plot_risk_coverage([0.2, 0.6, 1.0], [0.0, 0.05, 0.12], [100, 300, 500], aurc=0.05)
     >>> figure.savefig("risk_coverage.png")
     """
-    a, r, n = _of_one_shape(coverage=coverage, risk=risk, size=size)
-    page = sheet(ax, (4.9, 4.2))
-    ax = page.ax
-    open_axes(ax)
+    a, r, n = of_one_shape(coverage=coverage, risk=risk, size=size)
+    page, ax = curve_sheet(ax, (4.9, 4.2))
     few = float(np.interp(_FEW, np.append(0.0, n), np.append(0.0, a)))
     grid = np.unique(np.concatenate((a, np.linspace(0.0, 1.0, _POINTS)[1:], [few])))
     grid = grid[grid > 0]
     lost = np.interp(grid, np.append(0.0, a), np.append(0.0, a * r))
-    own, total = lost / grid, float(r[-1])
+    wrong, total = lost / grid, float(r[-1])
     sure = grid >= min(few, 1.0)
     ends = "" if interval is None else f" (interval {interval[0]:.3g} to {interval[1]:.3g})"
     ax.plot(
-        grid[sure], own[sure], color=BLUE, linewidth=1.8, zorder=3, clip_on=False,
+        grid[sure], wrong[sure], color=BLUE, linewidth=1.8, zorder=3, clip_on=False,
         label=f"most confident first: AURC {aurc:.3g}{ends}",
     )  # fmt: skip
-    ax.plot(grid[~sure], own[~sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
+    ax.plot(grid[~sure], wrong[~sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
     ax.plot(
         grid, ideal, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label="perfect order: all wrong ones last"
@@ -271,19 +264,10 @@ def plot_risk_coverage(
             marker="Dos"[place % 3], markersize=6, markeredgecolor="white", capsize=2.5, linewidth=1.0, zorder=4,
             clip_on=False, label=fold(label, extent_points(ax)[0]), linestyle="none",
         )  # fmt: skip
-    highest = max([total, *own[sure], *(point.high for point in points if math.isfinite(point.high))])
+    highest = max([total, *wrong[sure], *(point.high for point in points if math.isfinite(point.high))])
     ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * highest) or 1.0))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "share of the answers that is accepted", "wrong among the accepted", title)
     legend_below(ax)
     return page.finish()
-
-
-def _of_one_shape(**arrays: npt.ArrayLike) -> list[FloatArray]:
-    """The arrays, one-dimensional and of one length of at least 1."""
-    found = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
-    if found[0].ndim != 1 or not len(found[0]) or any(array.shape != found[0].shape for array in found):
-        names, shapes = ", ".join(arrays), ", ".join(str(array.shape) for array in found)
-        raise ValueError(f"{names} must have one shape (n_points,), got {shapes}")
-    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, PowerNorm
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
@@ -26,8 +26,6 @@ from ._text import columns, use_fallbacks
 from .confusion import plot_confusion_chart
 from .style import (
     BLUE,
-    EMPTY,
-    FRAME,
     GREEN,
     INK,
     MUTED,
@@ -123,14 +121,13 @@ def plot_family_matrix(
     page = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
     ax = page.ax
     apart = size + _GAP
-    norm = Normalize(0.0, 1.0) if cell.holds_two_lines else PowerNorm(0.5, 0.0, 1.0)
+    norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
     parts = [  # values, shares, hue, centre of the first cell
         (counts[:size, :size], share[:size, :size], hit_map(), (0.0, 0.0)),
         (counts[:size, size:], share[:size, size:], mismatch_map(), (apart, 0.0)),
         (counts[size:, :size], share[size:, :size], mismatch_map(), (0.0, apart)),
     ]
-    own = np.diag(share)[:size]  # undefined where no document has the code
-    empty = np.flatnonzero(np.isnan(own))
+    empty = np.flatnonzero(np.isnan(np.diag(share)[:size]))  # undefined where no document has the code
     images = []
     for count, part, hue, at in parts:
         shown = part if np.isfinite(part).any() else np.zeros_like(part)
@@ -144,11 +141,9 @@ def plot_family_matrix(
     last = [_OUT] if cell.points >= 22 else ["out of family"]
     step = heat.name_ticks(ax, names, names, cell, range(size))
     _tick_outside(ax, names, last[0], apart, step, cell)
-    said = "the documents with the actual code" if given == "actual" else "the documents with the predicted code"
-    scale = "" if cell.holds_two_lines else " (square-root colour scale)"
-    heat.colour_bar(ax, images[0], f"share of {said}{scale}", heat.SHARES if cell.holds_two_lines else _ROOTS)
-    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-    name_axes(ax, "predicted code" + thinned, "actual code" + thinned, title)
+    ticks = ticks if cell.holds_two_lines else _ROOTS
+    heat.colour_bar(ax, images[0], f"share of the documents with the {given} code{scale}", ticks)
+    name_axes(ax, "predicted code" + heat.thinned(step), "actual code" + heat.thinned(step), title)
     rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
     notes = [*rule, _ASIDE[given], *heat.notes(names)]
     if empty.size:
@@ -234,6 +229,11 @@ def _shares(counts: FloatArray, given: str) -> FloatArray:
         np.asarray(np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0))
         for totals in (counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True))
     )
+    return _crossed(rows, columns, given)
+
+
+def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
+    """The shares of one direction, with those of the other out of family."""
     if given == "actual":
         rows[-1] = columns[-1]
         return rows
@@ -258,20 +258,8 @@ def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given
         heat.hatch_rows(ax, empty, size)
         heat.hatch_rows(ax, empty, 1, start=apart)
         return
-    for place in empty.tolist():
-        for start, height in ((0.0, size), (apart, 1)):
-            ax.add_patch(
-                Rectangle(
-                    (place - 0.5, start - 0.5),
-                    1,
-                    height,
-                    facecolor=EMPTY,
-                    edgecolor=FRAME,
-                    lw=0,
-                    hatch="////",
-                    zorder=2.2,
-                )
-            )
+    parts = ((0.0, size), (apart, 1))
+    heat.hatch(ax, [Rectangle((k - 0.5, start - 0.5), 1, high) for k in empty.tolist() for start, high in parts])
 
 
 def _tick_outside(ax: Axes, names: list[str], last: str, apart: float, step: int, cell: heat.Cell) -> None:
@@ -358,11 +346,8 @@ def plot_code_shares(
     for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
         _bars(ax, side, rows)
         many = f"{n:,} document{'s' if n != 1 else ''}"
-        ax.set_title(
-            f"{words}\n{many}{' – too few to rely on' if rare else ''}",
-            fontsize=TEXT_SIZE,
-            color=ORANGE if rare else INK,
-        )
+        few_words, colour = (" – too few to rely on", ORANGE) if rare else ("", INK)
+        ax.set_title(f"{words}\n{many}{few_words}", fontsize=TEXT_SIZE, color=colour)
     figure.supxlabel(
         f"share of these documents, with {100 * confidence_level:g}% intervals", fontsize=SMALL_SIZE, color=INK
     )
@@ -430,17 +415,11 @@ def family_matrix_figure(
     >>> family_matrix_figure(evaluate_families(actual, predicted, Prefix(".")), "I21").savefig("family.png")
     """
     matrix = evaluation.matrix(family, matching)
-    shares = evaluation.distribution(family, given).values.copy()
-    other = evaluation.distribution(family, "predicted" if given == "actual" else "actual").values
-    if given == "actual":
-        shares[-1] = other[-1]
-    else:
-        shares[:, -1] = other[:, -1]
-    kept = _most_frequent(evaluation, family)
-    cells = np.ix_([*kept, len(matrix.codes)], [*kept, len(matrix.codes)])
-    codes = [matrix.codes[i] for i in kept]
-    left = len(matrix.codes) - len(kept)
-    more = f" (the {len(kept)} most frequent of {len(matrix.codes)} codes)" if left else ""
+    rows, columns = (evaluation.distribution(family, side).values for side in ("actual", "predicted"))
+    shown = _most_frequent(evaluation, family)
+    cells = np.ix_([*shown, len(matrix.codes)], [*shown, len(matrix.codes)])
+    shares, codes = _crossed(rows.copy(), columns.copy(), given), [matrix.codes[i] for i in shown]
+    more = f" (the {len(shown)} most frequent of {len(matrix.codes)} codes)" if len(shown) < len(matrix.codes) else ""
     return plot_family_matrix(
         matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}",
         matches_removed=evaluation.statistics.together is None,
@@ -459,13 +438,9 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
     """
     predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
     return plot_code_shares(
-        code,
-        _outcomes(predicted),
-        _outcomes(actual),
-        (predicted.documents, actual.documents),
-        confidence_level=evaluation.confidence_level,
-        few=(predicted.too_few, actual.too_few),
-    )
+        code, _outcomes(predicted), _outcomes(actual), (predicted.documents, actual.documents),
+        confidence_level=evaluation.confidence_level, few=(predicted.too_few, actual.too_few),
+    )  # fmt: skip
 
 
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
@@ -478,22 +453,17 @@ def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
     return [*out, (f"no sibling {other}", answer.outside, *answer.outside_interval)]
 
 
-def _confused_labels(evaluation: FamilyEvaluation) -> list[float]:
-    """Confused labels of each family."""
-    sums, _ = family_tallies(evaluation.statistics)
-    return [float(value) for value in sums[:, 1] + sums[:, 2]]
-
-
-def _worst(evaluation: FamilyEvaluation) -> list[int]:
+def _worst(evaluation: FamilyEvaluation) -> list[Label]:
     """Families with confused labels, the most first."""
-    confused = _confused_labels(evaluation)
-    return [f for f in sorted(range(len(confused)), key=lambda f: -confused[f]) if confused[f] > 0]
+    sums, _ = family_tallies(evaluation.statistics)
+    confused = sums[:, 1] + sums[:, 2]
+    return [evaluation.families[f] for f in np.argsort(-confused, kind="stable") if confused[f] > 0]
 
 
 def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
     """The matrix of the family with the most confused labels; None if nothing is confused."""
     worst = _worst(evaluation)
-    return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
+    return family_matrix_figure(evaluation, worst[0]) if worst else None
 
 
 def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") -> Figure | None:
@@ -501,7 +471,7 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
     worst = _worst(evaluation)
     if not worst:
         return None
-    panel = _panel_of(evaluation, evaluation.families[worst[0]])
+    panel = _panel_of(evaluation, worst[0])
     value = evaluation.metrics.get("family/f1_micro", math.nan)
     shown = "" if math.isnan(value) else f"F1 {value:.2f}"
     words = " · ".join(filter(None, (step, shown)))
@@ -514,7 +484,7 @@ def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
     if len(worst) < 2:
         return None
     return plot_worst_families(
-        [_panel_of(evaluation, evaluation.families[f]) for f in worst], title="Families with the most confused labels"
+        [_panel_of(evaluation, family) for family in worst], title="Families with the most confused labels"
     )
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from . import _text as text
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
-from .style import BLUE, INK, MUTED, FloatArray, legend_below, open_axes, sheet, unit_square
+from .style import BLUE, INK, MUTED, FloatArray, curve_sheet, legend_below, of_one_shape, unit_square
 
 
 def plot_precision_recall(
@@ -60,12 +60,8 @@ def plot_precision_recall(
     >>> figure = plot_precision_recall([0, 0.5, 0.5, 1], [1, 1, 0.5, 0.67], average_precision=0.83, prevalence=0.5)
     >>> figure.savefig("precision_recall.png")
     """
-    x, y = np.asarray(recall, dtype=np.float64), np.asarray(precision, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(f"recall and precision must have one shape (n_points,), got {x.shape} and {y.shape}")
-    page = sheet(ax, (4.7, 4.7))
-    ax = page.ax
-    open_axes(ax)
+    x, y = of_one_shape(0, recall=recall, precision=precision)
+    page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
     ax.plot(
         *steps(x, y), drawstyle="steps-pre", color=BLUE, linewidth=1.8, zorder=3,
@@ -86,6 +82,6 @@ def plot_precision_recall(
 
 def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Points of the steps, from zero recall; thresholds that add no hits are left out."""
-    found = np.flatnonzero(np.diff(recall, prepend=0.0) > 0)
-    x, y = recall[found], precision[found]
+    with_hits = np.flatnonzero(np.diff(recall, prepend=0.0) > 0)
+    x, y = recall[with_hits], precision[with_hits]
     return np.append(0.0, x), np.append(y[:1] if len(y) else 0.0, y)

@@ -27,12 +27,12 @@ from .style import (
     SKY,
     YELLOW,
     FloatArray,
+    curve_sheet,
     extent_points,
     fold,
     legend_below,
     name_axes,
-    open_axes,
-    sheet,
+    of_one_shape,
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
@@ -105,10 +105,7 @@ def plot_prevalence_likelihood(
     ... )
     >>> figure.savefig("prevalence.png")
     """
-    x, y = np.asarray(prevalence, dtype=np.float64), np.asarray(deviance, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape or not x.size:
-        shapes = f"{x.shape} and {y.shape}"
-        raise ValueError(f"prevalence and deviance must have one shape (n_points,), got {shapes}")
+    x, y = of_one_shape(prevalence=prevalence, deviance=deviance)
     check_level(confidence_level)
     if not inflation > 0:
         raise ValueError(f"inflation must be positive, got {inflation}")
@@ -118,9 +115,7 @@ def plot_prevalence_likelihood(
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
     known = actual if actual is not None and math.isfinite(actual) else None
     left, right = _limits(x, value, low, high, [*marks.values(), *([] if known is None else [known])])
-    page = sheet(ax, (5.8, 3.6))
-    ax = page.ax
-    open_axes(ax)
+    page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chi2.ppf(confidence_level, 1))
     level = text.percent_text(confidence_level)
@@ -209,14 +204,10 @@ def plot_at_prevalence(
     >>> figure = plot_at_prevalence([0.1, 0.3, 0.6], [0.4, 0.7, 0.9], metric="precision", here=0.3)
     >>> figure.savefig("at_prevalence.png")
     """
-    x, y = np.asarray(shares, dtype=np.float64), np.asarray(value, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape or not len(x):
-        raise ValueError(f"shares and value must have one shape (n_points,), got {x.shape} and {y.shape}")
+    x, y = of_one_shape(shares=shares, value=value)
     if not (x.min() > 0 and x.max() < 1):
         raise ValueError(f"shares must lie between 0 and 1, got {x.min():g} to {x.max():g}")
-    page = sheet(ax, (5.8, 3.6))
-    ax = page.ax
-    open_axes(ax)
+    page, ax = curve_sheet(ax, (5.8, 3.6))
     ax.set_xscale("logit")
     drawn = [y]
     if constant is not None:

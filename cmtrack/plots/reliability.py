@@ -22,17 +22,17 @@ from .style import (
     INK,
     MUTED,
     ORANGE,
-    PAD,
     SKY,
     SMALL_SIZE,
     TINY_SIZE,
-    TITLE_SIZE,
     FloatArray,
     arrange,
     fold,
     legend_below,
+    legend_of_panels,
     name_axes,
     new_figure,
+    of_one_shape,
     open_axes,
     plain_axes,
     sheet,
@@ -101,10 +101,7 @@ def plot_reliability(
     """
     if band_of not in ("consistency", "confidence"):
         raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
-    x, y, above, below = (np.asarray(part, dtype=np.float64) for part in (scores, recalibrated, positive, negative))
-    if x.ndim != 1 or any(part.shape != x.shape for part in (y, above, below)):
-        shapes = ", ".join(str(part.shape) for part in (x, y, above, below))
-        raise ValueError(f"scores, recalibrated, positive and negative must have one shape (n_scores,), got {shapes}")
+    x, y, above, below = of_one_shape(0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative)
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     if ax is not None:
         page = sheet(ax, (4.7, 4.7))
@@ -122,20 +119,15 @@ def plot_reliability(
     if around is not None:
         _draw_steps(top, x, y, weights.sum(axis=0), around, level, scale)
     heights, edges = histogram(scale.places(x), weights, _BINS)
-    colours = [BLUE, ORANGE]
-    draw_panel(bottom, heights, scale.values(edges), colours, weights.sum(axis=1))
+    draw_panel(bottom, heights, scale.values(edges), [BLUE, ORANGE], weights.sum(axis=1))
     use_log_counts(bottom, heights)
-    areas = [
-        Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
-        for colour, name, total in zip(colours, names, weights.sum(axis=1), strict=True)
-    ]
+    totals = zip(names, weights.sum(axis=1), strict=True)
+    areas = _areas([f"{text.brief(name, 30)} (n={total:,.6g})" for name, total in totals])
     scale.use(bottom)
     name_axes(top, "", "observed share", None)
     name_axes(bottom, on_score, "samples (log scale)", None)
     handles = [*top.get_legend_handles_labels()[0], *areas]
-    if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
-    arrange(figure, [[top], [bottom]], legend_below(bottom, handles))
+    arrange(figure, [[top], [bottom]], legend_below(bottom, handles), title=title)
     return figure
 
 
@@ -247,18 +239,15 @@ def plot_reliability_panels(
             fontsize=TINY_SIZE, color=ORANGE if panel.marked else MUTED, annotation_clip=False,
         )  # fmt: skip
         handles = max(handles, top.get_legend_handles_labels()[0], key=len)
-    areas = [
-        Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name)
-        for colour, name in zip((BLUE, ORANGE), names, strict=True)
-    ]
-    legend = figure.legend(
-        handles=[*handles, *areas], loc="lower center", ncols=min(3, max(1, columns - 1)), frameon=False,
-        fontsize=SMALL_SIZE, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
-    )  # fmt: skip
-    if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
-    arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows)
+    legend = legend_of_panels(figure, [*handles, *_areas(names)], min(3, max(1, columns - 1)))
+    arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows, title=title)
     return figure
+
+
+def _areas(names: Sequence[str]) -> list[Patch]:
+    """Handles of the negatives and the positives."""
+    colours = zip((BLUE, ORANGE), names, strict=True)
+    return [Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name) for colour, name in colours]
 
 
 def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArray]:

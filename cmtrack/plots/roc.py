@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,11 +15,11 @@ from .style import (
     MUTED,
     ORANGE,
     SMALL_SIZE,
+    curve_sheet,
     extent_points,
     fold,
     legend_below,
-    open_axes,
-    sheet,
+    of_one_shape,
     unit_square,
 )
 
@@ -82,12 +81,8 @@ def plot_roc(
     >>> from cmtrack.plots import plot_roc
     >>> plot_roc([0, 0, 0.5, 0.5, 1], [0, 0.5, 0.5, 1, 1], auc=0.75, positive="ill").savefig("roc.png")
     """
-    x, y = np.asarray(fpr, dtype=np.float64), np.asarray(tpr, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(f"fpr and tpr must have one shape (n_points,), got {x.shape} and {y.shape}")
-    page = sheet(ax, (4.7, 4.7))
-    ax = page.ax
-    open_axes(ax)
+    x, y = of_one_shape(0, fpr=fpr, tpr=tpr)
+    page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
     ax.plot(
         x, y, color=BLUE, linewidth=1.8, marker="o" if len(x) <= _FEW_POINTS else "", markersize=3.5,

@@ -23,12 +23,11 @@ from .style import (
     SMALL_SIZE,
     TEXT_SIZE,
     FloatArray,
+    curve_sheet,
     extent_points,
     fold,
     legend_below,
     name_axes,
-    open_axes,
-    sheet,
 )
 
 _BOUNDARY = "#a9cfe6"
@@ -79,9 +78,7 @@ def plot_rough_approximations(
     """
     inner, outer, counts = _checked(lower, upper, sizes, labels)
     size = len(inner)
-    page = sheet(ax, (_WIDTH, size * float(np.clip(12.0 / size, 0.07, 0.36))))
-    ax = page.ax
-    open_axes(ax)
+    page, ax = curve_sheet(ax, (_WIDTH, size * float(np.clip(12.0 / size, 0.07, 0.36))))
     ax.grid(False, axis="y")
     row = extent_points(ax)[1] / size
     font = float(np.clip(0.8 * row, 6.5, TEXT_SIZE))
@@ -102,8 +99,7 @@ def plot_rough_approximations(
     ax.tick_params(axis="y", length=0 if step == 1 else 3)
     if step == 1:
         _write_numbers(ax, inner, outer, counts, font)
-    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-    name_axes(ax, "samples", f"class{thinned}", title)
+    name_axes(ax, "samples", f"class{heat.thinned(step)}", title)
     _explain(ax, condition, step == 1, heat.notes(names))
     return page.finish()
 

@@ -19,14 +19,13 @@ from .style import (
     GREEN,
     INK,
     ORANGE,
-    PAD,
     PINK,
     SKY,
     SMALL_SIZE,
-    TITLE_SIZE,
     YELLOW,
     FloatArray,
     arrange,
+    legend_of_panels,
     name_axes,
     new_figure,
     open_axes,
@@ -117,9 +116,7 @@ def plot_score_histogram(
             ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
             loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0,
         )  # fmt: skip
-    if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
-    arrange(figure, panels.tolist(), below=_shared_legend(figure, names, totals, colours))
+    arrange(figure, panels.tolist(), _shared_legend(figure, names, totals, colours), title=title)
     return figure
 
 
@@ -194,7 +191,4 @@ def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, 
         )
         for row, (name, total, colour) in enumerate(zip(text.short_names(names, 48), totals, colours, strict=True))
     ]  # fmt: skip
-    return figure.legend(
-        handles=handles, loc="lower center", ncols=1 + (figure.get_figwidth() > 5), frameon=False,
-        fontsize=SMALL_SIZE + 1, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
-    )  # fmt: skip
+    return legend_of_panels(figure, handles, 1 + (figure.get_figwidth() > 5), SMALL_SIZE + 1)

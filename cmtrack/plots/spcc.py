@@ -77,9 +77,7 @@ def plot_spcc_matrix(
     few = (np.minimum(totals[:, None], totals) < heat.FEW) & np.isfinite(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
-    row_names = names
-    if samples is not None:
-        row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
+    row_names = names if samples is None else heat.with_totals(names, totals, cell)
     sheet = heat.matrix_sheet(size, cell, ax)
     ax = sheet.ax
     image = heat.draw_image(ax, np.where(few, np.nan, values), separation_map(), Normalize(-1.0, 1.0))
@@ -91,8 +89,7 @@ def plot_spcc_matrix(
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     shares = " at equal shares of both classes" if equal_shares else ""
     heat.colour_bar(ax, image, f"one-vs-one sPCC{shares}: 1 separated, 0 not, below 0 reversed", _TICKS)
-    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-    name_axes(ax, "against class" + thinned, "class whose score is judged" + thinned, title)
+    name_axes(ax, "against class" + heat.thinned(step), "class whose score is judged" + heat.thinned(step), title)
     undefined = np.isnan(values).sum() - size
     pairs = size * (size - 1)
     grey = [f"Grey: undefined ({undefined} of {pairs} pairs)."] if undefined else []

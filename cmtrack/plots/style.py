@@ -103,6 +103,23 @@ def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
     return Sheet(root_figure(ax), ax, own=False)
 
 
+def curve_sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
+    """A sheet for curves, and its axes."""
+    page = sheet(ax, size)
+    open_axes(page.ax)
+    return page, page.ax
+
+
+def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
+    """The arrays as float64, one-dimensional and of one length; ValueError otherwise."""
+    values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
+    if values[0].ndim != 1 or len(values[0]) < least or any(array.shape != values[0].shape for array in values):
+        shapes = (str(array.shape) for array in values)
+        names, got = (" and ".join(", ".join(part).rsplit(", ", 1)) for part in (arrays, shapes))
+        raise ValueError(f"{names} must have one shape (n_points,), got {got}")
+    return values
+
+
 def extent_points(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes in points, estimated if a layout engine will shrink them."""
     figure = root_figure(ax)
@@ -332,30 +349,41 @@ def legend_below(ax: Axes, handles: Sequence[Artist] | None = None, tick_lines: 
     )  # fmt: skip
 
 
+def legend_of_panels(figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE) -> Legend:
+    """A legend at the foot of a figure of several panels."""
+    return figure.legend(
+        handles=handles, loc="lower center", ncols=ncols, frameon=False, fontsize=size, labelcolor=INK,
+        bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
+    )  # fmt: skip
+
+
 def arrange(
     figure: Figure,
     panels: Sequence[Sequence[Axes]],
     below: Artist | None = None,
     heights: Sequence[float] | None = None,
+    title: str | None = None,
 ) -> None:
     """Lay out panels in the space left by labels, the figure's title and `below`.
 
     All panels of a column are equally wide, all of a row equally high; the rows are as high as each other, or as
     `heights` to each other. Everything is measured once, in its place.
     """
+    if title is not None:
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
     use_fallbacks(figure)
     renderer = raster_of(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
-    title = (TITLE_SIZE * 1.6 if figure.get_suptitle() else 3.0) / 72 * figure.dpi
+    head = (TITLE_SIZE * 1.6 if figure.get_suptitle() else 3.0) / 72 * figure.dpi
     low = below.get_window_extent(renderer).height + pad if below is not None else pad
     around = np.array([[_around(ax, renderer) for ax in row] for row in panels])
     left, right = around[..., 0].max(axis=0) + pad, around[..., 1].max(axis=0)
     top, bottom = around[..., 2].max(axis=1), around[..., 3].max(axis=1) + pad
     width = (full[0] - pad - left.sum() - right.sum()) / len(left)
     parts = np.ones(len(top)) if heights is None else np.asarray(heights, dtype=np.float64)
-    each = (full[1] - low - title - top.sum() - bottom.sum()) * parts / parts.sum()
-    y = full[1] - title
+    each = (full[1] - low - head - top.sum() - bottom.sum()) * parts / parts.sum()
+    y = full[1] - head
     for row, height, above, under in zip(panels, each, top, bottom, strict=True):
         y -= above + height
         x = 0.0

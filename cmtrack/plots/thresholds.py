@@ -22,10 +22,8 @@ from .style import (
     INK,
     MUTED,
     ORANGE,
-    PAD,
     PINK,
     SKY,
-    TITLE_SIZE,
     YELLOW,
     FloatArray,
     arrange,
@@ -129,10 +127,8 @@ def plot_thresholds(
         _finish_metrics(panels[-1], curves, bound)
     of = "" if positive is None else f": probability of {text.brief(positive, 28)}"
     panels[-1].set_xlabel(f"threshold of the score{of}", fontsize=9.5, color=INK)
-    if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
     handles = [handle for ax in panels for handle in ax.get_legend_handles_labels()[0]]
-    arrange(figure, [[ax] for ax in panels], legend_below(panels[-1], handles))
+    arrange(figure, [[ax] for ax in panels], legend_below(panels[-1], handles), title=title)
     return figure
 
 

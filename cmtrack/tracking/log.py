@@ -19,7 +19,7 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import deliver, within_patience
 from cmtrack.tracking.names import check_prefix
-from cmtrack.tracking.package import Figures, Package, build, checked_figures
+from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.send import probe
 from cmtrack.tracking.store import create_run, end_run, made_runs
@@ -205,13 +205,14 @@ def log_evaluation(
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
             chosen = chosen_run(run_id)
             wanted = Destination(
-                chosen, _model(model_id), prefix, step, metrics, predictions, on_existing,
-                checked_name(dataset), name_of_run(chosen), checked_figures(figures), get_tracking_uri(),
+                chosen, prefix, step, _model(model_id), get_tracking_uri(), on_existing, metrics, predictions,
+                checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
             problem: Exception | None = None
         except Exception as error:
             wanted, problem = Destination(predictions=settings.safe(predictions)), error
-        in_time = steps.is_due(wanted.place) or wanted.step is None or wanted.figures not in ("auto", True)
+        place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
+        in_time = steps.is_due(place) or wanted.step is None or wanted.figures not in ("auto", True)
         try:
             package = spooled(evaluation, wanted, report=in_time)
         except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
@@ -230,35 +231,13 @@ def log_evaluation(
         interrupt.add_note(f"cmtrack: {_kept(package)}")
         raise
     if not in_time:
-        steps.later(wanted.place, partial(_log_report, evaluation, wanted, package.timestamp))
+        steps.later(place, partial(_log_report, evaluation, wanted, package.timestamp))
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
     problems = package.problems + sent.problems
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
     return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems, replaced=sent.replaced)
-
-
-@dataclass(frozen=True)
-class Destination:
-    """The destination of an evaluation and the parts to log; by default no run yet."""
-
-    run_id: str | None = None
-    model_id: str | None = None
-    prefix: str = ""
-    step: int | None = None
-    metrics: str | Sequence[str] = "headline"
-    predictions: bool | str = "auto"
-    on_existing: str = "replace"
-    dataset: str | None = None
-    run_name: str = ""
-    figures: Figures = "auto"
-    tracking_uri: str | None = None
-
-    @property
-    def place(self) -> steps.Place:
-        """Store, run and prefix."""
-        return self.tracking_uri or "", self.run_id or "", self.prefix
 
 
 def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = True, **more: Any) -> Package:
@@ -272,12 +251,12 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
     listed, sentence = settings.with_kept_rows(evaluation, wanted.predictions)
     _log.info(sentence)
     rows = None if listed is None else listed.write_rows
-    drawn: dict[str, Any] = {"run_name": wanted.run_name, "figures": wanted.figures if report else (), "report": report}
-    intent = {name: value for name, value in vars(wanted).items() if name not in ("predictions", *drawn)}
-    intent["metrics"] = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
-    intent["tracking_uri"] = wanted.tracking_uri or get_tracking_uri()
+    metrics = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
+    to = replace(wanted, metrics=metrics, tracking_uri=wanted.tracking_uri or get_tracking_uri())
+    intent = {name: value for name, value in vars(to).items() if name not in ("predictions", "run_name", "figures")}
     with spool.new_entry(**intent, rows=rows is not None) as draft:
-        package = build(evaluation, draft.write, **intent, **drawn, **more, rows=rows, listed=listed)
+        to = to if report else replace(to, figures=())
+        package = build(evaluation, draft.write, to, rows=rows, listed=listed, report=report, **more)
         folder = draft.settle()
     if draft.refusals:
         instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"

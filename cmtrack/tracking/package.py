@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -57,7 +57,37 @@ def checked_figures(figures: Figures) -> Figures:
 
 
 @dataclass(frozen=True)
-class Package:
+class Placed:
+    """Where an evaluation belongs; by default in no run yet.
+
+    ``tracking_uri``: the store that it is meant for.
+    ``on_existing``, "replace" or "error": what becomes of another evaluation that the run holds under the prefix.
+    """
+
+    run_id: str | None = None
+    prefix: str = ""
+    step: int | None = None
+    model_id: str | None = None
+    tracking_uri: str | None = None
+    on_existing: str = "replace"
+
+
+@dataclass(frozen=True)
+class Destination(Placed):
+    """Where an evaluation belongs, and the parts to log, as :func:`cmtrack.log_evaluation` takes them.
+
+    ``run_name``: for the figures and the report; empty where it is not known.
+    """
+
+    metrics: str | Sequence[str] = "headline"
+    predictions: bool | str = "auto"
+    dataset: str | None = None
+    run_name: str = ""
+    figures: Figures = "auto"
+
+
+@dataclass(frozen=True)
+class Package(Placed):
     """A folder that is ready to be sent to a run.
 
     ``folder``: None where no place on this machine could be written.
@@ -69,16 +99,12 @@ class Package:
     ``description``: Markdown for the run's description, where it is one block of several; its links are made when it is
         sent.
     ``timestamp``: when it was made, milliseconds since 1970: sending twice gives the same points of a metric.
-    ``tracking_uri``: the store that it is meant for, without credentials.
-    ``on_existing``, "replace" or "error": what becomes of another evaluation that the run holds under the prefix.
+    ``tracking_uri``: without credentials.
     ``problems``: what could not be made.
     """
 
+    _: KW_ONLY
     folder: Path | None
-    run_id: str | None
-    prefix: str
-    step: int | None
-    model_id: str | None
     metrics: dict[str, float]
     tags: dict[str, str]
     images: dict[str, str]
@@ -86,9 +112,7 @@ class Package:
     dataset: dict[str, str]
     description: str
     timestamp: int
-    tracking_uri: str | None = None
-    on_existing: str = "replace"
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = ()
     content: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
@@ -139,21 +163,12 @@ class Package:
 def build(
     evaluation: BaseEvaluation,
     write: Callable[[str, bytes], object],
+    to: Destination,
     *,
-    run_id: str | None = None,
-    prefix: str = "",
-    step: int | None = None,
-    model_id: str | None = None,
-    metrics: str | Sequence[str] = "headline",
-    figures: Figures = "auto",
-    tracking_uri: str | None = None,
-    on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
     listed: BaseEvaluation | None = None,
     report: bool = True,
     views_too: bool = True,
-    dataset: str | None = None,
-    run_name: str = "",
     timestamp: int | None = None,
     problems: Iterable[str] = (),
 ) -> Package:
@@ -163,18 +178,15 @@ def build(
     out; it never takes the rest with it.
 
     ``write``: called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
-    ``figures``, "auto", "all", bool or sequence of str: as :func:`cmtrack.log_evaluation` takes them; the report is
-        without figures if there are none.
-    ``report``: whether there is a report.
+    ``to``: the report is without figures if it has none.
     ``rows``: writes the rows' predictions into the file that it gets.
     ``listed``: with the rows that the report may list.
     ``views_too``: whether figures, report and tables are made.
-    ``dataset``: the evaluated data, by the name that a person gives them.
-    ``run_name``: for the figures and the report; empty where it is not known.
     ``timestamp``: as :class:`Package` has it; by default now.
     ``problems``: what was missing before.
     """
-    data = datasets.described(evaluation, dataset)
+    prefix, under = to.prefix, to.prefix.strip("/ ._-")
+    data = datasets.described(evaluation, to.dataset)
     timestamp = int(time.time() * 1000) if timestamp is None else timestamp
     written: dict[str, bytes] = {}
     problems = list(problems)
@@ -195,9 +207,9 @@ def build(
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     pictures: dict[str, Picture] = {}
     day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
-    if views_too and figures is not False:
-        about = {"run": run_name, "step": step, "data": data["name"], "date": day}
-        attempt("figures", lambda: _draw(evaluation, pictures, problems, about, figures))
+    if views_too and to.figures is not False:
+        about = {"run": to.run_name, "step": to.step, "data": data["name"], "date": day}
+        attempt("figures", lambda: _draw(evaluation, pictures, problems, about, to.figures))
     images = {}
     files = {name: picture for name, picture in pictures.items() if picture.content}
     for picture in pictures.values():
@@ -208,30 +220,30 @@ def build(
             write(f"{CHARTS}/{names.file_name(picture.file, prefix)}", picture.chart)
     if views_too:
         undrawn = tuple(problems)
-        said = (
-            f"Evaluation {quoted(prefix.strip('/ ._-'))}" if prefix.strip("/ ._-") else "",
-            f"step {step}" if step is not None else "",
-            dataset or "",
-            f"run {run_id}" if run_id else "",
-            f"model {model_id}" if model_id else "",
-            day,
+        words = (
+            f"Evaluation {quoted(under)}" if under else "",
+            f"step {to.step}" if to.step is not None else "",
+            to.dataset or "",
+            f"run {to.run_id}" if to.run_id else "",
+            f"model {to.model_id}" if to.model_id else "",
         )
+        subtitle = BETWEEN.join(filter(None, (*words, day)))
         seen = {name: picture for name, picture in pictures.items() if picture.svg}
-        page = partial(report_html, title=run_name or None, subtitle=BETWEEN.join(filter(None, said)), problems=undrawn)
+        page = partial(report_html, title=to.run_name or None, subtitle=subtitle, problems=undrawn)
         if report:
             attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen, rows=listed)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
         if isinstance(evaluation, Evaluation) and evaluation.segments:
             attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
-    chosen = names.chosen_metrics(evaluation, metrics)
+    chosen = names.chosen_metrics(evaluation, to.metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
     with_report = names.file_name(names.REPORT_FILE, prefix) in written
+    place: dict[str, Any] = {one.name: getattr(to, one.name) for one in fields(Placed)}
+    if to.tracking_uri is not None:
+        place["tracking_uri"] = untrusted.without_credentials(to.tracking_uri)
     package = Package(
+        **place,
         folder=None,
-        run_id=run_id,
-        prefix=prefix,
-        step=step,
-        model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
         tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
         images=images,
@@ -239,8 +251,6 @@ def build(
         dataset=data,
         description=description(evaluation, prefix, files, report=with_report),
         timestamp=timestamp,
-        tracking_uri=None if tracking_uri is None else untrusted.without_credentials(tracking_uri),
-        on_existing=on_existing,
         problems=tuple(problems),
     )
     write(MANIFEST, _manifest(package))
@@ -248,8 +258,9 @@ def build(
 
 
 def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Package:
-    """Make the whole package in a given folder; see :func:`build`."""
-    return replace(build(evaluation, lambda name, data: write_private(folder / name, data), **options), folder=folder)
+    """Make the whole package in a given folder, with options of :class:`Destination`."""
+    to = Destination(**options)
+    return replace(build(evaluation, lambda name, data: write_private(folder / name, data), to), folder=folder)
 
 
 def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
@@ -275,7 +286,7 @@ def _draw(
     pictures: dict[str, Picture],
     problems: list[str],
     about: dict[str, Any],
-    figures: Figures = "auto",
+    figures: Figures,
 ) -> None:
     with forks_wait("what draws", imports=True):
         from cmtrack.report.figures import About, draw_pictures

@@ -217,19 +217,21 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         evaluation = evaluation.with_rows(rows)
     except (OSError, ValueError):
         rows = None
-    asked: dict[str, Any] = {
-        "metrics": intent.get("metrics", "headline"),
-        "on_existing": "error" if intent.get("on_existing") == "error" else "replace",
-        "dataset": checked_name(intent.get("dataset")),
-        "rows": None if rows is None else lambda to: to.write(rows),
-        "listed": None if rows is None else evaluation,
-        "problems": ["the rows: it was interrupted before they were written"] * bool(intent.get("rows") and not rows),
-    }
+    to = packages.Destination(
+        **place,
+        metrics=intent.get("metrics", "headline"),
+        on_existing="error" if intent.get("on_existing") == "error" else "replace",
+        dataset=checked_name(intent.get("dataset")),
+    )
+    asked: dict[str, Any] = {} if rows is None else {"rows": lambda file: file.write(rows), "listed": evaluation}
+    problems = ["the rows: it was interrupted before they were written"] * bool(intent.get("rows") and not rows)
     with spool.claimed(entry.folder) as ours:
         if not ours:
             raise BusyEntry("it is being sent already")
         with spool.new_entry(of=entry.folder) as draft:
-            package = packages.build(evaluation, draft.write, **place, **asked, timestamp=spool.made(entry.name))
+            package = packages.build(
+                evaluation, draft.write, to, **asked, problems=problems, timestamp=spool.made(entry.name)
+            )
             folder = draft.settle()
         if folder is None:
             raise OSError(f"it could not be rewritten: {'; '.join(draft.refusals)}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, Normalize, PowerNorm
+from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from cmtrack.names import quoted
@@ -89,7 +89,7 @@ def plot_matrices(
     alike = all(np.allclose(total, totals[0]) for total in totals)
     row_names = [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)] if alike else names
     write = _writes(counts, cell)
-    norm = Normalize(0.0, 1.0) if write else PowerNorm(0.5, 0.0, 1.0)
+    norm, ticks, scale = heat.share_scale(write)
     step, last = 1, panels[0]
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
         shares = heat.row_shares(values, total)
@@ -103,12 +103,9 @@ def plot_matrices(
         name = text.wrap(titles[i], wide)
         ax.set_title(name, fontsize=TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE, color=INK, pad=5)
         if i == min(columns, n) - 1:
-            label = "share of the actual class"
-            ticks = heat.SHARES if write else heat.ROOTS
-            heat.colour_bar(ax, image, label if write else f"{label} (square-root colour scale)", ticks)
-        thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-        across = "predicted class" + thinned if i + columns >= n else ""
-        name_axes(ax, across, "actual class" + thinned if i % columns == 0 else "", None)
+            heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
+        across = "predicted class" + heat.thinned(step) if i + columns >= n else ""
+        name_axes(ax, across, "actual class" + heat.thinned(step) if i % columns == 0 else "", None)
         last = ax if i % columns == 0 else last
     few = int(heat.pale_rows(totals[0]).sum())
     lines = left_out(len(matrices), n, "matrices") + heat.notes(names, int((totals[0] <= 0).sum()), few)
@@ -215,9 +212,7 @@ def plot_matrix_difference(
     ax = page.ax
     names = text.short_names(labels, 30)
     sizes = np.full(size, np.inf) if totals is None else layout.check_numbers("totals", totals, (size,))
-    row_names = names
-    if totals is not None:
-        row_names = [heat.with_total(name, total, cell) for name, total in zip(names, sizes, strict=True)]
+    row_names = names if totals is None else heat.with_totals(names, sizes, cell)
     a, b = map(quoted, text.short_names([first, second], 40))
 
     steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
@@ -237,8 +232,7 @@ def plot_matrix_difference(
         _mark(ax, cells, marker, label, cell)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, _bar_label(cell), _bar_ticks(top))
-    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
-    name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
+    name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
     caption_below(ax, _reading(a, b, cell, marked, significant is not None, samples is not None)
                   + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())))  # fmt: skip
     return page.finish()
@@ -319,14 +313,8 @@ def _reading(
     if cell.holds_text:
         below = " (in brackets: samples)" if counted and cell.holds_two_lines else ""
         lines.append(f"Numbers: percentage points of the actual class{below}, {second} minus {first}.")
-    if tested and cell.holds_text:
-        lines.append(
-            f"Full colour, bold number: significant difference ({int(marked.sum())} of {marked.size} cells). Pale: not "
-            "significant."
-        )
-    elif tested:
-        lines.append(
-            f"Full colour, triangle: significant difference ({int(marked.sum())} of {marked.size} cells). Pale: not "
-            "significant."
-        )
+    if tested:
+        sign = "bold number" if cell.holds_text else "triangle"
+        cells = f"{int(marked.sum())} of {marked.size} cells"
+        lines.append(f"Full colour, {sign}: significant difference ({cells}). Pale: not significant.")
     return lines

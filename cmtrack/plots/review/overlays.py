@@ -30,6 +30,7 @@ from cmtrack.plots.style import (
     FloatArray,
     extent_points,
     legend_below,
+    of_one_shape,
     open_axes,
     sheet,
     unit_square,
@@ -302,10 +303,7 @@ class _Runs:
 
 
 def _points(name: object, axes: tuple[str, str], x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    along, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if along.ndim != 1 or along.shape != up.shape or not along.size:
-        both = " and ".join(axes)
-        raise ValueError(f"{both} of {name!r} must have one shape (n_points,), got {along.shape} and {up.shape}")
+    along, up = of_one_shape(**{axes[0]: x, f"{axes[1]} of {name!r}": y})
     return along, up
 
 

@@ -23,11 +23,10 @@ from cmtrack.plots.style import (
     ORANGE,
     SMALL_SIZE,
     FloatArray,
+    curve_sheet,
     extent_points,
     name_axes,
-    open_axes,
     root_figure,
-    sheet,
 )
 from cmtrack.untrusted import one_line
 
@@ -95,9 +94,7 @@ def plot_metric_against_parameter(
     layout.check_index("highlight", highlight, n_runs)
     categories, where = _places(x)
     width = _SIZE[0] if categories is None else float(np.clip(0.75 * len(categories), 3.6, 9.0))
-    page = sheet(ax, (width, _SIZE[1]))
-    ax = page.ax
-    open_axes(ax)
+    page, ax = curve_sheet(ax, (width, _SIZE[1]))
     shown = np.isfinite(where) & np.isfinite(value)
     if categories is None:
         _numeric_axis(ax, where[shown])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 
 from cmtrack.plots import _heatmap as heat
@@ -29,9 +28,6 @@ from cmtrack.plots.style import (
 )
 
 from . import _layout as layout
-
-_SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
-_ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 
 
 def plot_rank_distribution(
@@ -73,7 +69,7 @@ def plot_rank_distribution(
         cell = heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
     page = heat.matrix_sheet(n_runs, cell, ax)
     ax = page.ax
-    norm = Normalize(0.0, 1.0) if cell.holds_text else PowerNorm(0.5, 0.0, 1.0)
+    norm, ticks, scale = heat.share_scale(cell.holds_text)
     image = heat.draw_image(ax, shares, hit_map(), norm)
     if cell.holds_text:
         font = float(np.clip(cell.points / 4.2, 6.5, 9.5))
@@ -86,12 +82,8 @@ def plot_rank_distribution(
     ax.set_xticks(ranks, [str(i + 1) for i in ranks], fontsize=size)
     ax.set_yticks(range(0, n_runs, row_step), short[::row_step], fontsize=size)
     ax.tick_params(length=0 if cell.holds_text else 3)
-    if cell.holds_text:
-        heat.colour_bar(ax, image, "probability", _SHARES)
-    else:
-        heat.colour_bar(ax, image, "probability of the rank (square-root colour scale)", _ROOTS)
-    thinned = "" if row_step == 1 else f"run (every {text.ordinal(row_step)} is named)"
-    name_axes(ax, "rank (1: best)", thinned, title)
+    heat.colour_bar(ax, image, f"probability of the rank{scale}" if scale else "probability", ticks)
+    name_axes(ax, "rank (1: best)", "" if row_step == 1 else f"run{heat.thinned(row_step)}", title)
     small = cell.holds_text and bool(((shares > 0) & (shares < 0.01)).any())
     caption_below(ax, ["Below 1%: no number."] * small + text.numbered(short))
     return page.finish()

@@ -18,7 +18,7 @@ from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import artifacts, regroup_runs
 from cmtrack.tracking.names import ROWS_FILE, with_digests
-from cmtrack.tracking.package import build
+from cmtrack.tracking.package import Destination, build
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import client_for, from_entity, search
 from cmtrack.tracking.store import tracking_store
@@ -70,7 +70,7 @@ class Counted(FaultyProxy):
             package = build(
                 evaluation,
                 files.__setitem__,
-                run_id=run_id,
+                Destination(run_id),
                 rows=(lambda file, kept=evaluation.rows: write_predictions(file, kept)) if rows else None,
             )
             folder = self._artifacts / self.experiment_id / run_id / "artifacts"
