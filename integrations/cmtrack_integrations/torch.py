@@ -23,6 +23,8 @@ with needs("torch"):
 _BY_ROW = ("y_true", "y_prob", "y_pred", "sample_weight", "groups", "row_ids")
 _SEGMENT = "segments "
 """Before the name of a column that divides the rows, among the parts of a batch."""
+_DEVICE_BYTES = 2**28
+"""Batches that are kept on a device; beyond this they are fetched before the epoch ends."""
 
 
 class EpochAccumulator:
@@ -66,6 +68,7 @@ class EpochAccumulator:
     def __init__(self, **options: Unpack[Options]) -> None:
         self._hook = Hook(options)
         self._rows: dict[str, list[Any]] = {}
+        self._on_device = 0  # bytes
         self._divisions: Divisions = ()
         self._error: Exception | None = None
 
@@ -100,12 +103,8 @@ class EpochAccumulator:
                 if y_prob is not None:
                     raise ValueError("a batch must have y_prob or logits, got both")
                 y_prob = probabilities(logits)
-            given = dict(
-                zip(_BY_ROW, (class_codes(_cpu(y_true)), y_prob, y_pred, sample_weight, groups, row_ids), strict=True)
-            )
-            batch = {name: np.atleast_1d(as_array(values)) for name, values in given.items() if values is not None}
-            if batch.get("y_prob") is not None and batch["y_prob"].ndim == 2 and batch["y_prob"].shape[1] == 1:
-                batch["y_prob"] = batch["y_prob"][:, 0]
+            given = dict(zip(_BY_ROW, (y_true, y_prob, y_pred, sample_weight, groups, row_ids), strict=True))
+            batch = {name: _batch_part(name, values) for name, values in given.items() if values is not None}
             columns, divisions = ({}, ()) if segments is None else _divided(segments)
             batch |= columns
             lengths = {name: len(values) for name, values in batch.items()}
@@ -118,6 +117,9 @@ class EpochAccumulator:
             self._divisions = divisions
             for name, values in batch.items():
                 self._rows.setdefault(name, []).append(values)
+            self._on_device += sum(values.nbytes for values in batch.values() if isinstance(values, torch.Tensor))
+            if self._on_device > _DEVICE_BYTES:
+                self._fetch()
         except Exception as error:
             self.fail(error)
 
@@ -135,7 +137,7 @@ class EpochAccumulator:
 
     def reset(self) -> None:
         """Discard the rows."""
-        self._rows, self._divisions, self._error = {}, (), None
+        self._rows, self._on_device, self._divisions, self._error = {}, 0, (), None
 
     def compute(self) -> Evaluation | None:
         """The evaluation of the rows of all ranks; None where it failed, with a warning from rank 0.
@@ -197,6 +199,7 @@ class EpochAccumulator:
         if self._error is not None or not self._rows:
             return {}, None, self._error
         try:
+            self._fetch()
             own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
             wanted = self._hook.options.get("labels")
             own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob"))
@@ -205,6 +208,16 @@ class EpochAccumulator:
             return own, labels, None
         except Exception as error:
             return {}, None, error
+
+    def _fetch(self) -> None:
+        """Replace the tensors of batches by arrays, in one transfer from each device."""
+        kept = [(name, place, part) for name, parts in self._rows.items() for place, part in enumerate(parts)]
+        for device in {part.device for _, _, part in kept if isinstance(part, torch.Tensor)}:
+            there = [item for item in kept if isinstance(item[2], torch.Tensor) and item[2].device == device]
+            arrays = _transferred([tensor for _, _, tensor in there])
+            for (name, place, _), array in zip(there, arrays, strict=True):
+                self._rows[name][place] = class_codes(array) if name == "y_true" else array
+        self._on_device = 0
 
     def _evaluated(self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
@@ -265,6 +278,26 @@ def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
 
 def _cpu(values: Any) -> Any:
     return as_array(values) if hasattr(values, "detach") else values
+
+
+def _batch_part(name: str, values: Any) -> Any:
+    """A copy of one part of a batch, which the loop may overwrite: a tensor where it is on a device, else an array."""
+    if isinstance(values, torch.Tensor) and values.device.type != "cpu":
+        part = torch.atleast_1d(values.detach())
+        part = part.float() if part.dtype in (torch.float16, torch.bfloat16) else part.clone()
+    else:
+        part = np.atleast_1d(np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values)))
+    return part[:, 0] if name == "y_prob" and part.ndim == 2 and part.shape[1] == 1 else part
+
+
+def _transferred(tensors: Sequence[Any]) -> list[Any]:
+    """Arrays of tensors of one device, in one transfer: of their bytes, one after another."""
+    data = torch.cat([tensor.contiguous().flatten().view(torch.uint8) for tensor in tensors]).cpu().numpy()
+    ends = np.cumsum([tensor.nbytes for tensor in tensors])
+    return [
+        piece.view(torch.empty(0, dtype=tensor.dtype).numpy().dtype).reshape(tuple(tensor.shape))
+        for tensor, piece in zip(tensors, np.split(data, ends[:-1]), strict=True)
+    ]
 
 
 def _world() -> int:

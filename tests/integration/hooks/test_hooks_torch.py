@@ -65,6 +65,68 @@ def test_kinds_of_outputs(dtype):
         probabilities(torch.zeros(2, 3, 4))
 
 
+class Accelerator(torch.overrides.TorchFunctionMode):
+    """All tensors are said to be on a device; whatever makes a program wait for it is counted."""
+
+    WAITS = frozenset({"cpu", "to", "numpy", "item", "tolist", "__array__", "__bool__", "__int__", "__float__"})
+
+    def __init__(self):
+        super().__init__()
+        self.waits = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function == torch.Tensor.device.__get__:
+            return torch.device("cuda", 0)
+        name = getattr(function, "__name__", "")
+        if name in self.WAITS and not (name == "numpy" and self.waits[-1:] == ["cpu"]):
+            self.waits.append(name)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_epoch_on_a_device_is_fetched_once(dtype, monkeypatch):
+    y, logits, parts = batches()
+    host = EpochAccumulator(strict=True)
+    for target, output in parts:
+        host.update(target, logits=output.to(dtype), sample_weight=target + 1.5, row_ids=target)
+    expected = host.compute()
+    judge = EpochAccumulator(strict=True)
+    given = [(t, o.to(dtype), t + 1.5) for t, o in parts]
+    with Accelerator() as device:
+        for target, output, weight in given:
+            judge.update(target, logits=output, sample_weight=weight, row_ids=target)
+        assert device.waits == []
+        assert judge.compute() == expected
+        assert device.waits == ["cpu"]
+        judge.reset()
+        one_hot = torch.nn.functional.one_hot(y).to(torch.uint8)
+        judge.update(one_hot, y_pred=y)  # the batch is judged when it is fetched
+        device.waits.clear()
+        assert judge.compute().metrics["multiclass/accuracy"] == 1
+        assert device.waits == ["cpu"]
+        monkeypatch.setattr("cmtrack_integrations.torch._DEVICE_BYTES", 1500)  # a batch and a half
+        judge.reset()
+        device.waits.clear()
+        for target, output, weight in given:
+            judge.update(target, logits=output, sample_weight=weight, row_ids=target)
+        assert device.waits == ["cpu"]  # the memory of a device is bounded
+        assert judge.compute() == expected
+        judge.reset()
+        judge.update(one_hot * 2, y_pred=y)
+        with pytest.raises(ValueError, match="one-hot"):
+            judge.compute()
+
+
+def test_a_loop_may_overwrite_its_batch():
+    y, logits, parts = batches()
+    judge, target, output = EpochAccumulator(strict=True), torch.empty(30, dtype=y.dtype), torch.empty(30, 3)
+    for start in range(0, 90, 30):
+        target.copy_(y[start : start + 30])
+        output.copy_(torch.softmax(logits[start : start + 30], 1))
+        judge.update(target, y_prob=output)
+    assert judge.compute() == evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy())
+
+
 def test_names_of_classes_and_a_class_that_never_occurs():
     y, logits, _ = batches()
     keep = y < 2
