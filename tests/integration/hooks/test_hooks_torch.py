@@ -85,7 +85,7 @@ class Accelerator(torch.overrides.TorchFunctionMode):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_an_epoch_on_a_device_is_fetched_once(dtype, monkeypatch):
-    y, logits, parts = batches()
+    y, _logits, parts = batches()
     host = EpochAccumulator(strict=True)
     for target, output in parts:
         host.update(target, logits=output.to(dtype), sample_weight=target + 1.5, row_ids=target)
@@ -118,7 +118,7 @@ def test_an_epoch_on_a_device_is_fetched_once(dtype, monkeypatch):
 
 
 def test_a_loop_may_overwrite_its_batch():
-    y, logits, parts = batches()
+    y, logits, _parts = batches()
     judge, target, output = EpochAccumulator(strict=True), torch.empty(30, dtype=y.dtype), torch.empty(30, 3)
     for start in range(0, 90, 30):
         target.copy_(y[start : start + 30])
