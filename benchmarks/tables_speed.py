@@ -6,6 +6,9 @@ started (Spark's Java machine and Python workers, Ray's store) above what it was
 files included; where the table is wanted in memory (pandas, PyArrow) it is there before, and the column "input" says
 how large. "Tallies" are what came back from the workers of a cluster, and "kB back" their bytes.
 
+"Labels" are two columns of integers, or of texts, beside DuckDB's ``GROUP BY ALL`` of the same files, on the same
+threads.
+
 python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines path,duckdb,polars,pandas,dask,spark,ray] [--classes 11]
     [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--repeats 3] [--folder where the files are made]
 """
@@ -232,6 +235,42 @@ def cells_of(value: Any) -> int:
     return sum(map(cells_of, vars(value).values())) if hasattr(value, "__dict__") else 0
 
 
+def labels_beside_duckdb(rows: int, folder: str | None) -> Iterator[tuple[object, ...]]:
+    """Lines of ratios, by the kind of labels: by the clock, and of processor time."""
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from cmtrack import evaluate_table
+
+    with tempfile.TemporaryDirectory(prefix="labels", dir=folder) as scratch:
+        for number, part in enumerate(blocks(rows, PER_FILE)):
+            rng = np.random.default_rng(number)
+            actual = rng.integers(0, 11, part.stop - part.start)
+            predicted = np.where(rng.random(len(actual)) < 0.7, actual, rng.integers(0, 11, len(actual)))
+            texts = np.array([f"class {k}" for k in range(11)])
+            columns = {"integers": actual, "integers2": predicted, "texts": texts[actual], "texts2": texts[predicted]}
+            pq.write_table(pa.table(columns), Path(scratch) / f"part-{number:05}.parquet")
+        files = f"{scratch}/*.parquet"
+        duckdb.sql(f"SET threads = {len(os.sched_getaffinity(0))}")
+        for kind in ("integers", "texts"):
+            ratios = []
+            for _ in range(4):
+                times = []
+                for call in (
+                    lambda kind=kind: duckdb.sql(
+                        f"SELECT {kind}, {kind}2, count(*) FROM '{files}' GROUP BY ALL"
+                    ).fetchall(),
+                    lambda kind=kind: evaluate_table(files, y_true=kind, y_pred=f"{kind}2").metrics,
+                ):
+                    start, cpu = time.perf_counter(), time.process_time()
+                    call()
+                    times.append((time.perf_counter() - start, time.process_time() - cpu))
+                ratios.append(np.divide(times[1], times[0]))
+            clock, processor = np.median(ratios[1:], axis=0)  # the first pair warms
+            yield kind, rows, f"{clock:.2f}×", f"{processor:.2f}×"
+
+
 HEAD = (
     "engine", "rows", "classes", "Parquet, MB", "s", "processor, s", "× floor", "M rows a s", "peak, MiB", "input, MiB",
     "tallies", "kB back", "cells kept",
@@ -274,6 +313,7 @@ def main() -> None:
     parser.add_argument("--growth", type=numbers, default=[10**6, 10**7], help="rows for DuckDB alone; empty: none")
     parser.add_argument("--widths", type=numbers, default=[2, 11, 30, 100], help="classes for DuckDB; empty: none")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--labels", type=numbers, default=[10**7], help="rows of labels alone; empty: none")
     parser.add_argument("--repeats", type=int, default=3, help="processes a line, up to ten million rows")
     parser.add_argument("--folder", help="where the files are made; by default where temporary files go")
     options = parser.parse_args()
@@ -290,6 +330,10 @@ def main() -> None:
         if lines:
             print(f"{title}\n")
             table(HEAD, lines)
+    lines = [each for n in options.labels for each in labels_beside_duckdb(n, options.folder)]
+    if lines:
+        print("Labels\n")
+        table(("labels", "rows", "× GROUP BY ALL, by the clock", "of processor time"), lines)
 
 
 if __name__ == "__main__":

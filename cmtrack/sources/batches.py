@@ -74,7 +74,7 @@ class Work:
         if waiting:
             yield _joined(waiting)
 
-    def read(self, batch: pa.RecordBatch) -> Batch:
+    def read(self, batch: pa.RecordBatch, copies: npt.NDArray[Any] | None = None) -> Batch:
         """A batch of Arrow as columns of NumPy; columns of strings stay Arrow's."""
         columns = self.columns
         lengths: Counter[int] | None = None
@@ -85,7 +85,7 @@ class Work:
             scores = tuple(_numbers(batch.column(name)) for name in columns.scores)
         known = self.kernel.labels is not None
         return Batch(
-            batch.num_rows,
+            batch.num_rows if copies is None else int(copies.sum()),
             None if columns.y_true is None else _labels(batch.column(columns.y_true), known),
             None if columns.y_pred is None else _labels(batch.column(columns.y_pred), known),
             scores,
@@ -93,6 +93,7 @@ class Work:
             None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
             lengths,
             {name: _segments(name, batch.column(name)) for name in columns.dividing},
+            copies,
         )
 
     def _width(self, batch: pa.RecordBatch) -> int:

@@ -37,8 +37,12 @@ class DuckDBStream(Stream):
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
         """The named columns."""
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-        return _explained(_reader(self.relation.project(quoted)))
+        return _explained(_reader(self.relation.project(", ".join(map(quoted, names)))))
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _reader(relation: Any) -> pa.RecordBatchReader:

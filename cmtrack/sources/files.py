@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from cmtrack.sources.duckdb import DuckDBStream
+import pyarrow as pa
+
+from cmtrack.sources.batches import Work
+from cmtrack.sources.columns import label_kind
+from cmtrack.sources.duckdb import DuckDBStream, quoted
+from cmtrack.sources.source import Watch
+from cmtrack.statistics.kernel import Tally
+from cmtrack.statistics.labels import MAX_CLASSES
 from cmtrack.untrusted import open_file
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_SAMPLE = 1 << 17
 
 
-def opened(table: Any) -> DuckDBStream | None:
+class FileStream(DuckDBStream):
+    """Batches of files; DuckDB groups the rows where only their labels are asked for."""
+
+    def count(self, work: Work, watch: Watch) -> Tally:
+        """Count the rows; those with faults are counted one by one, as their errors are."""
+        import duckdb
+
+        tally = Tally(work.kernel)
+        with contextlib.suppress(ValueError, duckdb.Error):
+            for batch in self._groups(work):
+                tally.add(work.read(batch, batch.columns[-1].to_numpy()))
+            if tally.faults.n_rows and not tally.faults:
+                watch(tally.faults.n_rows)
+                return tally
+        return super().count(work, watch)
+
+    def _groups(self, work: Work) -> list[pa.RecordBatch]:
+        """Distinct labels and how many rows have them; none where more is asked for, or these are no classes."""
+        columns, names = work.columns, work.columns.names
+        if columns.row_ids or columns.weight or columns.scores or columns.segments:
+            return []
+        if any(label_kind(self.schema.field(name).type) not in (int, str, bool) for name in names):
+            return []
+        distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
+        if max(self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()[0]) > MAX_CLASSES:
+            return []
+        labels, n_rows = ", ".join(map(quoted, names)), quoted("".join([*names, "#"]))  # no other column's name
+        groups = self.relation.aggregate(f"{labels}, count(*) AS {n_rows}", labels)
+        batches: list[pa.RecordBatch] = groups.to_arrow_table().to_batches()
+        return batches
+
+
+def opened(table: Any) -> FileStream | None:
     """The source of a path, a glob, a folder or a list of them."""
     paths = table if isinstance(table, list) else [table]
     if not paths or not all(isinstance(part, (str, Path)) for part in paths):
@@ -26,9 +67,12 @@ def opened(table: Any) -> DuckDBStream | None:
 
     config: dict[str, Any] = {"preserve_insertion_order": False, "temp_directory": tempfile.gettempdir()}
     connection = duckdb.connect(config=config)
+    if not any("://" in file for file in files):  # whole row groups in advance cost memory, and help over a network
+        with contextlib.suppress(duckdb.Error):  # older ones have no such setting
+            connection.execute("SET disable_parquet_prefetching = true")
     try:
         read: Any = connection.read_parquet if kinds == {"Parquet"} else connection.read_csv
-        source = DuckDBStream(read(files), connection)
+        source = FileStream(read(files), connection)
         if kinds == {"Parquet"}:
             source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
         return source

@@ -36,6 +36,7 @@ class Batch:
     ``row_ids``: integers, or Arrow strings.
     ``lengths``: rows by length of the list that their probabilities came in.
     ``segments``: columns that divide the rows.
+    ``copies``: how many rows each entry stands for, where rows with the same labels came as one without weights.
     """
 
     n_rows: int
@@ -46,6 +47,7 @@ class Batch:
     row_ids: Any = None
     lengths: Counter[int] | None = None
     segments: Mapping[Hashable, SegmentRows] = field(default_factory=dict)
+    copies: npt.NDArray[Any] | None = None
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -198,7 +200,7 @@ def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]])
 
 
 def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: tuple[Label, ...]) -> dict[str, Any]:
-    rows = np.bincount(actual, minlength=len(labels))
+    rows = np.bincount(actual, batch.copies, len(labels)).astype(np.int64)
     for part in (kept, kept.get("squares", {})):
         part["digest"] = LabelDigest.unordered(rows, labels)
     if batch.row_ids is not None:
@@ -208,6 +210,8 @@ def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: 
 
 def _weights(batch: Batch, kernel: Kernel) -> npt.NDArray[Any] | None:
     """Checked weights of the kernel's kind."""
+    if batch.copies is not None:
+        return batch.copies
     return as_weights(batch.weights, batch.n_rows, kernel.weights_are, may_be_zero=True)
 
 

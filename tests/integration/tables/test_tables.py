@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
+from cmtrack.sources.duckdb import DuckDBStream
 from cmtrack.statistics.grid import grid_edges
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
@@ -176,3 +177,18 @@ def test_halves_round_to_the_even_neighbour(engine: str, tmp_path: Path) -> None
     table = as_table(engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(10)}}), tmp_path)
     found = evaluate_table(table, y_true="y", y_prob="p*", grouping=grouping)
     assert_same(found, evaluate(y, y_prob=p, grouping=grouping))
+
+
+@pytest.mark.parametrize("kind", ["int8", "bool", "text", "one column"])
+def test_labels_of_files_are_grouped_before_they_are_counted(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values: Any = {"text": NAMES[Y], "bool": Y > 1}.get(kind, Y.astype(np.int8))
+    shuffled = values if kind == "one column" else np.random.default_rng(3).permutation(values)
+    frame = pd.DataFrame({'y "true"': values, "count_star()": shuffled})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    names = {"y_true": 'y "true"', "y_pred": "count_star()"}
+    expected = evaluate_table(frame, **names)
+    monkeypatch.setattr(DuckDBStream, "batches", None)  # no rows are asked for
+    assert evaluate_table(tmp_path / "rows.parquet", **names) == expected
+    assert evaluate_table(tmp_path / "rows.parquet", labels=list(expected.labels), **names) == expected
