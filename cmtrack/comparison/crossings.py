@@ -9,10 +9,13 @@ import numpy as np
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.from_arrays import evaluate_rows
+from cmtrack.evaluation.transport import COUNTED
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import check_level, normal_quantile
 from cmtrack.names import quoted
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
 
 SHARES = 101
 _LEAST = 0.001
@@ -134,22 +137,49 @@ def crossing(
     """
     level = first.confidence_level if confidence_level is None else check_level(confidence_level)
     second = in_order_of(first, second)
-    apart, rows = why_unpaired(first, second), first.rows
-    if apart is not None or rows is None:
+    apart, rows, others = why_unpaired(first, second), first.rows, second.rows
+    if apart is not None or not (isinstance(rows, Predictions) and isinstance(others, Predictions)):
         reason = "" if apart is None else f": {apart.between(first, second)}"
         raise ValueError(f"a crossing needs two evaluations of the same rows{reason}")
     if first.positive is None or first.positive != second.positive:
         raise ValueError(f"a crossing needs one positive, got {first.positive!r} and {second.positive!r}")
     end = math.log((1 - _LEAST) / _LEAST)
     shares = 1 / (1 + np.exp(-np.linspace(-end, end, SHARES)))
-    sign = -1.0 if first.catalog.lookup(metric).better == "lower" else 1.0
+    entry, squares, sides = first.catalog.lookup(metric), None, (first, second)
+    sign = -1.0 if entry.better == "lower" else 1.0
+    if entry.of in COUNTED and rows.clusters is None:
+        both, squares = _cells(rows, others)
+        sides = evaluate_rows(both[0], first), evaluate_rows(both[1], second)
     gaps, errors = [], []
     for share in shares.tolist():
-        terms = [side.at(share).moved for side in (first, second)]
-        found = [moved.within(moved.terms[metric]) if metric in moved.terms else None for moved in terms]
-        if found[0] is None or found[1] is None:
-            raise ValueError(f"a crossing needs a metric that moves and has an error by row, got {metric!r}")
-        gaps.append(sign * (terms[0].terms[metric].value - terms[1].terms[metric].value))
-        within = found[0][2] * (found[0][1] - found[1][1])
-        errors.append(standard_error(within, rows.weights, rows.clusters))
+        (ours, mine), (value, theirs) = (_at(side, share, metric) for side in sides)
+        gaps.append(sign * (ours - value))
+        if squares is None:
+            errors.append(standard_error(mine - theirs, rows.weights, rows.clusters))
+        else:
+            errors.append(math.sqrt(float(squares @ (mine - theirs) ** 2)))
     return Crossing(metric, shares, np.array(gaps), np.array(errors), level)
+
+
+def _at(evaluation: Evaluation, share: float, metric: str) -> tuple[float, FloatArray]:
+    """A metric at a share of positives, and what each row adds to its error within the classes."""
+    moved = evaluation.at(share).moved
+    term = moved.term(metric)
+    found = None if term is None else moved.within(term)
+    if term is None or found is None:
+        raise ValueError(f"a crossing needs a metric that moves and has an error by row, got {metric!r}")
+    _, within, weights = found
+    return term.value, weights * within
+
+
+def _cells(rows: Predictions, others: Predictions) -> tuple[tuple[Predictions, Predictions], FloatArray]:
+    """One row for each actual class and both answers, by its weight, and what its squared influence weighs."""
+    size = len(rows.labels)
+    code = (rows.actual * size + rows.predicted) * size + others.predicted
+    cells, place = np.unique(code, return_inverse=True)
+    weights = np.bincount(place, rows.weights).astype(np.float64)
+    given = rows.weights
+    squares = weights if given is None or given.dtype.kind == "i" else np.bincount(place, given**2)
+    actual, mine, theirs = cells // size**2, cells // size % size, cells % size
+    one, other = (Predictions.from_arrays(rows.labels, actual, answer, None, weights) for answer in (mine, theirs))
+    return (one, other), squares / weights.sum() ** 2

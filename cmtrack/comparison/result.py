@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cmtrack.comparison import rows
 from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.comparability import of_classes
 from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.crossings import Crossing, crossing
 from cmtrack.comparison.planning import Looks, Resolution, looks_of, resolution_of
 from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
 from cmtrack.comparison.record import Record
@@ -326,6 +328,20 @@ class Comparison:
         A ValueError is raised of models, of several metrics side by side, and of a single run.
         """
         return resolution_of(self.ranking)
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        """Where, by the share of positives, the run to take or the first of the others is shown to be better.
+
+        A ValueError is raised where no two runs of the same rows are ranked by one metric that moves, or there is no
+        positive class or group.
+        """
+        ranking = self.ranking
+        if ranking is None or ranking.over or not ranking.criterion.single or len(ranking.runs) < 2:
+            raise ValueError(f"a crossing is of two runs that are ranked by one metric, got {ranking!r:.80}")
+        runs = (ranking.foremost, next(run for run in ranking.runs if run is not ranking.foremost))
+        first, second = (of_classes(run.evaluation) for run in runs)
+        return crossing(first, second, ranking.criterion.metrics[0], confidence_level=self.confidence_level)
 
     @cached_property
     def looks(self) -> Looks:

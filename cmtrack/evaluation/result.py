@@ -42,7 +42,7 @@ from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.costs import CostAtShares, Priced
-from cmtrack.metrics.influence import Influence, effective_clusters, row_errors, standard_error
+from cmtrack.metrics.influence import Influence, centred, effective_clusters, row_errors, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
@@ -934,8 +934,10 @@ class Evaluation(BaseEvaluation):
         entry, parts = self.catalog.find(metric)
         if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
             return None  # without_function says which
-        psi = self._influence(entry, parts)
-        return self.rows.by_document(psi) if isinstance(self.rows, SpanRows) and psi is not None else psi
+        psi, strata, rows = self._influence(entry, parts), self.of_rows.strata, self.rows
+        if psi is not None and strata is not None and isinstance(rows, Predictions):
+            psi = centred(psi, strata, rows.weights)[0]
+        return rows.by_document(psi) if isinstance(rows, SpanRows) and psi is not None else psi
 
     @cached_property
     def _influence(self) -> Influence:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmtrack.metrics.influence import few_clusters
+from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.plain import LARGEST_NUMBER
 
 ByMetric = dict[str, float]
@@ -22,6 +23,7 @@ class RowFacts:
         of s⁴.
     ``pvalues``: p-values of calibration.
     ``errors``: standard errors of averages of areas.
+    ``strata``: the class or group of each row whose share is given, (n,): influence is that within these. Not stored.
     """
 
     cluster_errors: ByMetric | None = None
@@ -29,6 +31,7 @@ class RowFacts:
     effective_clusters: ByMetric | None = None
     pvalues: ByMetric | None = None
     errors: ByMetric | None = field(default=None, compare=False)
+    strata: IntArray | None = field(default=None, compare=False, repr=False)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data; facts that are not there are absent."""
@@ -45,7 +48,7 @@ class RowFacts:
         for name, number in (numbers["effective_clusters"] or {}).items():
             if not (math.isfinite(number) and number > 0):
                 raise ValueError(f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}")
-        return cls(n_clusters=n, **numbers)
+        return cls(n_clusters=n, **numbers)  # type: ignore[arg-type]  # strata are not stored
 
 
 _KEYS = {

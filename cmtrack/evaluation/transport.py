@@ -23,7 +23,7 @@ from cmtrack import notebook
 from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
-from cmtrack.metrics.influence import Influence, standard_error
+from cmtrack.metrics.influence import Influence, centred, standard_error
 from cmtrack.metrics.intervals import Interval, on_scale, settled
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-_COUNTED = ("counts", "table", "whole table", "classes", "binary", "costs")
+COUNTED = ("counts", "table", "whole table", "classes", "binary", "costs")
 """Functions of the table: a row's influence is that of its cell."""
 _LEFT_OUT = (
     "class calibration",
@@ -240,19 +240,26 @@ class Moved:
     @cached_property
     def terms(self) -> dict[str, _Term]:
         """Every metric that can be moved, by its full name."""
-        evaluation, views = self.evaluation, self.views
         found: dict[str, _Term] = {}
-        for section in evaluation.catalog.sections.all:
-            if section.name not in _SECTIONS or not evaluation.has_section(section.name):
-                continue
-            for step in views.steps if "<step>" in section.metrics[0].name else ("",):
-                for metric in section.metrics:
-                    if metric.interval != "count" and metric.of not in _LEFT_OUT and metric.name != "spcc/d_b":
-                        found.update((term.name, term) for term in self._each(metric, step))
-        for metric in evaluation.extra_metrics:
-            if metric.value is not None:
-                found.update((term.name, term) for term in self._each(metric, ""))
+        for section in self.evaluation.catalog.sections.all:
+            for step in self.views.steps if "<step>" in section.metrics[0].name else ("",):
+                for metric in filter(self._moves, section.metrics):
+                    found.update((term.name, term) for term in self._each(metric, step))
+        for metric in filter(self._moves, self.evaluation.extra_metrics):
+            found.update((term.name, term) for term in self._each(metric, ""))
         return found
+
+    def term(self, name: str) -> _Term | None:
+        """A metric by its full name, without the others; None where it cannot be moved."""
+        metric, parts = self.evaluation.catalog.find(name)
+        each = self._each(metric, parts.get("step", "")) if self._moves(metric) else ()
+        return next((term for term in each if term.name == name), None)
+
+    def _moves(self, metric: Metric) -> bool:
+        if metric in self.evaluation.extra_metrics:
+            return metric.value is not None
+        there = metric.section in _SECTIONS and self.evaluation.has_section(metric.section)
+        return there and metric.interval != "count" and metric.of not in _LEFT_OUT and metric.name != "spcc/d_b"
 
     def _each(self, metric: Metric, step: str) -> Iterator[_Term]:
         samples, names = self.views.of(metric, step), self.views.names(metric, step)
@@ -292,7 +299,7 @@ class Moved:
         if metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
             return None
         with np.errstate(all="ignore"):
-            found = self._by_cell(term) if metric.of in _COUNTED else self._by_moments(term)
+            found = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
             if found is None or not isinstance(rows, Predictions):
                 return found
             rough = (metric.name, term.step) in self._rough and len(rows) <= _MOST_ROWS
@@ -304,11 +311,7 @@ class Moved:
         psi = term.samples.by_row(term.metric, at, term.step, term.k)
         if psi is None:
             return None
-        strata = self.target.strata[at.rows.actual]
-        share = np.bincount(strata, weight, len(self.target.names))
-        sums = np.bincount(strata, weight * psi, len(share))
-        means = np.divide(sums, share, out=np.zeros(len(share)), where=share > 0)
-        within = psi - means[strata]
+        within, means = centred(psi, self.target.strata[at.rows.actual], weight, len(self.target.names))
         realised = float(weight @ (within if self.target.counted else psi) ** 2)
         return Parts(float(squares @ within**2), 0.0, realised), means
 
@@ -375,11 +378,9 @@ class Moved:
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
         if psi is None:
             return None
-        strata, weights = self.target.strata[rows.actual], self.factors[rows.actual]
-        whole = self.row_weights(rows)
-        psi = np.where(whole > 0, psi, 0.0)  # of classes without a share it may be infinite
-        sums, total = (np.bincount(strata, part) for part in (whole * psi, whole))
-        return psi, psi - np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)[strata], weights
+        psi = np.where(self.factors[rows.actual] > 0, psi, 0.0)
+        within = centred(psi, self.target.strata[rows.actual], self.row_weights(rows))[0]
+        return psi, within, self.factors[rows.actual]
 
     def fallback(self, term: _Term) -> Interval | None:
         """The interval by effective numbers of rows, where an error of 0 or an end of the range leaves none."""
@@ -411,7 +412,7 @@ class MovedByScores(Moved):
 
     def parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         """Squared error by source: jointly by cells, where a metric is of the table; else an upper bound."""
-        if self.estimated.cells is not None and term.metric.of in _COUNTED:
+        if self.estimated.cells is not None and term.metric.of in COUNTED:
             if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
                 return None
             with np.errstate(all="ignore"):
@@ -494,7 +495,7 @@ class MovedByScores(Moved):
         plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
         views, found, known = self._seen(plain), {}, {}
         for name, term in self.terms.items():
-            samples = views.of(term.metric, term.step) if term.metric.of in _COUNTED else None
+            samples = views.of(term.metric, term.step) if term.metric.of in COUNTED else None
             if samples is not None and math.isfinite(term.value):
                 key = term.metric.name, term.step
                 if key not in known:
@@ -624,10 +625,11 @@ class Transported:
 
         Its own errors are those of sampling weights, which do not know that the shares are given: they are wider.
         """
-        rows, spec = self.evaluation.rows, replace(self.evaluation.spec, weights_are="sampling")
+        rows, spec, facts = self.evaluation.rows, replace(self.evaluation.spec, weights_are="sampling"), RowFacts()
         if isinstance(rows, Predictions):
+            facts = RowFacts(strata=self.moved.target.strata[rows.actual])
             rows = replace(rows, weights=self.moved.row_weights(rows))
-        made = {"statistics": self.moved.statistics, "spec": spec, "rows": rows, "of_rows": RowFacts()}
+        made = {"statistics": self.moved.statistics, "spec": spec, "rows": rows, "of_rows": facts}
         other = replace(self.evaluation, **made, kept_numbers=None)  # type: ignore[arg-type]
         return other.with_cluster_errors()
 
@@ -668,7 +670,7 @@ class Transported:
         """
         moved, term = self.moved, self.moved.terms[metric]
         rows, found = moved.statistics.matrix.counts.sum(axis=1), []
-        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in _COUNTED else ():
+        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in COUNTED else ():
             counts = np.zeros((len(rows),) * 2)
             counts[:, k] = rows
             table = ConfusionMatrix(counts, self.evaluation.labels)

@@ -134,6 +134,18 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     return errors
 
 
+def centred(
+    psi: FloatArray, strata: IntArray, weights: FloatArray | IntArray | None, size: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Influence less the mean of its stratum, for strata whose shares are given, and these means, at least `size`."""
+    if weights is not None:
+        psi = np.where(weights > 0, psi, 0.0)  # of a class without a share it may be infinite
+    sums = np.bincount(strata, psi if weights is None else weights * psi, size)
+    total = np.bincount(strata, weights, size)
+    means = np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)
+    return psi - means[strata], means
+
+
 def standard_error(
     psi: FloatArray, weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None
 ) -> float:

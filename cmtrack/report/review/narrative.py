@@ -18,6 +18,7 @@ from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
+from cmtrack.evaluation.transport import COUNTED
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
@@ -125,7 +126,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     if comparison.best is not None and comparison.ranking is not None:
         said = _chances(comparison.ranking, say)
         said += [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    said += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
+    said += [*crossed(comparison), *break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
@@ -484,6 +485,20 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
         f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
         "than they are, and a real one may be missed."
     ]
+
+
+def crossed(comparison: Comparison) -> list[str]:
+    """The shares of positives at which the run to take, or the first of the others, is better, if not everywhere."""
+    ranking, criterion = comparison.ranking, comparison.criterion
+    if ranking is None or not criterion.single or criterion.catalog.lookup(criterion.metrics[0]).of not in COUNTED:
+        return []  # a metric of scores takes a pass over the rows at each share
+    found = asked(comparison, "crossing")
+    if found is None or len(found.pieces) < 2:
+        return []
+    names, first = short_names(comparison), ranking.foremost
+    second = next(run for run in ranking.runs if run is not first)
+    where = found.sentence(names[first.name], names[second.name])
+    return [f"The better {criterion_title(criterion)} by the share of {quoted(ranking.evaluation.positive)}: {where}."]
 
 
 def break_evens(comparison: Comparison) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmtrack import Costs, Grouping, compare, evaluate
+from cmtrack import Costs, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison import CompareOptions, crossing
 from cmtrack.comparison.planning import Resolution, equivalence, optimism
 from cmtrack.report.review.bundle import Outcome, verify
@@ -246,6 +246,19 @@ def of_cells(cells) -> list:
     return [evaluate(actual, both // 2), evaluate(actual, both % 2)]
 
 
+def test_paired_differences_there_are_those_of_the_vector() -> None:
+    """Vector TV-D9: errors are those within the classes, whose shares are given."""
+    first, second = (side.at(0.1).reweighted for side in of_cells([[560, 42, 35, 63], [18, 15, 12, 255]]))
+    expected = {
+        "multiclass/accuracy": (0.0080000000, 0.0114090607),
+        "binary/precision": (0.0139534884, 0.0214009502),
+        "binary/f1": (0.0112332112, 0.0212022302),
+        "binary/matthews_corrcoef": (0.0088660839, 0.0220203784),
+    }
+    for row in paired_differences(first, second, metrics=expected).rows:
+        assert (row.difference, row.standard_error) == pytest.approx(expected[row.metric], abs=6e-11), row.metric
+
+
 def test_a_crossing_as_in_the_vector() -> None:
     """Vector TV-D9: at q = .1 and at any other share the models are not told apart; estimated to cross at .5."""
     pair = of_cells([[560, 42, 35, 63], [18, 15, 12, 255]])
@@ -272,6 +285,28 @@ def test_accuracies_cross_where_their_recalls_say() -> None:
     assert found.sentence() == f"“A” up to {100 * low:.2g} %, “B” from {100 * high:.2g} %, between them not told apart"
     assert crossing(eager, careful).pieces[0][2] == 2
     assert crossing(careful, eager, "class/1/recall").sentence() == "“B” at every share"
+
+
+def test_a_review_says_where_the_leaders_cross() -> None:
+    where = "“careful” up to 36 %, “eager” from 49 %, between them not told apart"
+    said = f"The better accuracy by the share of “1”: {where}."
+    for at in (None, 0.02):  # weighted rows say the same
+        comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
+        assert said in comparison.summary()
+        assert in_review(comparison) == []
+    assert "by the share of" not in compare(PAIR, rank_by="multiclass/accuracy").summary()  # nowhere told apart
+    assert "by the share of" not in compare(two_models(), rank_by="probability/log_loss").summary()
+    with pytest.raises(ValueError, match="a crossing is of two runs that are ranked by one metric"):
+        compare({"a": PAIR["a"]}).crossing  # noqa: B018 - it raises
+
+
+def test_cells_of_the_table_cross_as_their_rows_do() -> None:
+    first, second = two_models().values()
+    alone = np.arange(900)
+    by_rows = (evaluate(e.rows.actual, e.rows.predicted, groups=alone) for e in (first, second))
+    one, other = crossing(first, second, "binary/f1"), crossing(*by_rows, "binary/f1")
+    assert other.difference == pytest.approx(one.difference, abs=1e-12)
+    assert other.standard_error == pytest.approx(one.standard_error * np.sqrt(900 / 899), rel=1e-9)
 
 
 def test_a_crossing_needs_pairs_and_a_positive() -> None:
