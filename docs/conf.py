@@ -17,6 +17,7 @@ from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 
 _ROOT = Path(__file__).parent.parent
+_HOOKS = _ROOT / "integrations" / "cmtrack_integrations"
 _OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, whatever is installed
 sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
@@ -86,9 +87,10 @@ autosummary_filename_map = {  # beside the page of the class, also where file na
 autodoc_typehints = "none"  # numpydoc says the types, in words
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = [  # whether they are installed or not, the pages are the same
-    "catboost", "keras", "lightgbm", "lightning", "optuna", "pytorch_lightning", "torch", "transformers", "xgboost",
-]  # fmt: skip
+autodoc_mock_imports = [  # frameworks, whether they are installed or not: the pages are the same
+    *sorted(path.stem for path in _HOOKS.glob("[!_]*.py") if f'needs("{path.stem}")' in path.read_text("utf-8")),
+    "pytorch_lightning",
+]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 toc_object_entries_show_parents = "hide"

@@ -25,8 +25,7 @@ NO_FIGURE = RUN_IN / "no_figure.png"
 PAGES = "gallery/generated"
 ORDER = (
     "anes_party", "segments", "digits_groups", "digits_count", "code_families", "rough_decision_table", "wrong_labels",
-    "table_engines", "sklearn_hooks", "mlflow_evaluate", "hooks_xgboost", "hooks_lightgbm", "hooks_catboost",
-    "hooks_optuna", "hooks_torch", "hooks_lightning", "hooks_keras", "hooks_transformers",
+    "table_engines", "sklearn_hooks", "mlflow_evaluate", *sorted(path.stem for path in EXAMPLES.glob("hooks_*.py")),
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pkgutil
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -20,10 +21,9 @@ from support.problems import random_problem
 
 BARE = bool(os.environ.get("CMTRACK_BARE"))
 """True where .ci/minimal runs this file, in an environment that has nothing else."""
-EXTRAS = (
-    "catboost", "dask", "ibis", "keras", "lightgbm", "lightning", "optuna", "polars", "pyspark", "ray", "statsmodels",
-    "torch", "transformers", "xgboost",
-)  # fmt: skip
+EXTRAS = {"ibis", "polars", "pyspark", "statsmodels"} | set(
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+) - {"server", "test", "docs", "dev"}
 PARTY = Grouping({"low": [0, 1], "high": [2]}, name="party")
 
 
