@@ -1,9 +1,10 @@
-"""Packages whose names are imported when they are first used; the ``.pyi`` beside ``__init__.py`` lists them."""
+"""Imports at first use: names of a package (the ``.pyi`` beside it lists them), libraries that may be missing."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -27,3 +28,14 @@ def found_in(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(homes[name]), name)
 
     return find
+
+
+@contextmanager
+def needs(use: str, install: str) -> Iterator[None]:
+    """Turn the failed import of a library into one sentence: the use that needs it, and what pip is to install."""
+    try:
+        yield
+    except ImportError as error:
+        missing = error.name or install
+        state = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
+        raise type(error)(f"{use} needs {missing}, which {state}: pip install {install}", name=missing) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from cmtrack import untrusted
+from cmtrack._lazy import needs
 from cmtrack.files import write_whole
 from cmtrack.schemas import EVALUATION
 from cmtrack.statistics.plain import MAX_ARRAYS
@@ -59,15 +60,25 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
     if keep_rows is True and rows is None:
         raise ValueError("rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)")
     path, target, needed = directory / FILE_NAME, directory / ROWS_NAME, 0 if rows is None else evaluation.rows_size
-    kept = rows is not None and keep_rows is not False and (keep_rows is True or needed <= MAX_ROWS_BYTES)
+    why_not = ""
+    if rows is not None and keep_rows == "auto":
+        try:
+            parquet()
+        except ImportError as error:
+            why_not = str(error)
+        if needed > MAX_ROWS_BYTES:
+            why_not = (
+                f"they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by default "
+                "(rows=True keeps them)"
+            )
+    kept = rows is not None and keep_rows is not False and not why_not
     written = {target: evaluation.write_rows} if kept else {}
     write_whole(written | {path: evaluation.to_json().encode("utf-8")})
     if not kept:
         target.unlink(missing_ok=True)
-    if needed > MAX_ROWS_BYTES and keep_rows == "auto":
+    if why_not:
         warnings.warn(
-            f"the rows are not kept: they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept "
-            "by default (rows=True keeps them); without them, comparisons of the loaded evaluation are not paired",
+            f"the rows are not kept: {why_not}; without them, comparisons of the loaded evaluation are not paired",
             UserWarning,
             stacklevel=3,
         )
@@ -163,11 +174,17 @@ def read_level(level: Any) -> float:
     return float(level)
 
 
+def parquet() -> tuple[Any, Any]:
+    """PyArrow, and its module for Parquet."""
+    with needs("a file of rows", "pyarrow"):
+        import pyarrow
+        import pyarrow.parquet
+    return pyarrow, pyarrow.parquet
+
+
 def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
     """Write columns as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = parquet()
     pq.write_table(pa.table(columns), file, compression="zstd")
 
 
@@ -184,9 +201,7 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
     ``rows``: how many it must have; None: as many as it says.
     ``texts``, ``numbers``: names of the columns that hold texts, and of those that hold numbers.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = parquet()
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata

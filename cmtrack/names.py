@@ -12,6 +12,11 @@ from cmtrack.untrusted import one_line
 GAP = "…"
 MAY_BE_BEST, RULED_OUT = "may be the best", "ruled out as the best"
 """The two standings of a run among others."""
+PICKED = (
+    "That of the leader allows for its having been picked",
+    "Those of the leader and of the chosen run allow for their having been picked",
+)
+"""Of one run, or of two, whose interval is adjusted."""
 _TOKEN = re.compile(r"[^\W_]+|[\W_]")
 
 

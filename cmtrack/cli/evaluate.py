@@ -262,17 +262,14 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
     """Log to a run, and return its id and store."""
-    from mlflow import MlflowClient
-
     from cmtrack.tracking import EvaluationWarning, log_evaluation
-    from cmtrack.tracking.send import probe
+    from cmtrack.tracking.send import client_for
     from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import create_run, end_run, experiment_named, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
-        probe(uri)
-        client = MlflowClient()
+        client = client_for()
         run_id = where["run_id"]
         own = run_id is None
         if run_id is None:

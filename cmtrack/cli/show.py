@@ -170,19 +170,18 @@ def held(
         evaluation = loads(archive.read_file(Path(run)))
         return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needs_rows(evaluation) else evaluation
     step("reading the run", 0, 1)
-    from mlflow import MlflowClient
-
     from cmtrack.tracking import load_evaluation
     from cmtrack.tracking.load import with_kept_predictions
     from cmtrack.tracking.runs import client_for, find
     from cmtrack.tracking.store import quiet, tracking_store
 
     with quiet(), tracking_store(tracking_uri):
-        found = find(run, [client_for()])
+        client = client_for()
+        found = find(run, [client])
         prefix = found.logged_prefix(prefix)
         evaluation = load_evaluation(found, prefix=prefix)
         if needs_rows(evaluation):
-            evaluation, problem = with_kept_predictions(evaluation, found, MlflowClient(), prefix)
+            evaluation, problem = with_kept_predictions(evaluation, found, client, prefix)
             if problem:
                 warn(f"{problem}; the run is shown without its rows")
         return {"run_id": found.run_id, "prefix": prefix}, evaluation

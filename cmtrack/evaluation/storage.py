@@ -247,8 +247,7 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
     Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32. Of segments
     the places in :attr:`SegmentCounts.values` of the evaluation's statistics are written, which hold their values.
     """
-    import pyarrow as pa
-
+    pa, _ = archive.parquet()
     rows = rows.matches if isinstance(rows, SpanRows) else rows
     texts = pa.array([str(label) for label in rows.labels])
     table: dict[str, Any] = {
@@ -282,9 +281,7 @@ def file_without_ids(content: bytes, hashes: bool) -> bytes:
 
 def _file_without(content: bytes, dropped: Callable[[str], bool]) -> bytes:
     """The file without some of its columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = archive.parquet()
     try:
         names = pq.read_schema(pa.BufferReader(content)).names
     except Exception as error:

@@ -7,6 +7,10 @@ without a display and in threads, and are freed like any other object.
 
 from __future__ import annotations
 
+from cmtrack._lazy import needs
+
+with needs("drawing figures", "matplotlib"):
+    import matplotlib  # noqa: F401
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .decisions import plot_decision_curve, plot_gains, plot_risk_coverage
 from .evaluation import evaluation_figures, prevalence_figure, reliability_figure

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
@@ -25,6 +23,9 @@ from cmtrack.report.formatting import BETWEEN, short
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
 from cmtrack.report.segments import segments_figure, views
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 Step: TypeAlias = Callable[[str, int, int], object]
@@ -435,7 +436,7 @@ def file_name(name: str, *, review: bool = False) -> str:
     return f"cmtrack_{'review_' if review else ''}{encode_label(name).replace(' ', '_')}.png"
 
 
-class DrawnFigures(Mapping[str, Figure]):
+class DrawnFigures(Mapping[str, "Figure"]):
     """The figures of an evaluation or comparison by name; each is drawn when it is asked for, once.
 
     Parameters

@@ -19,6 +19,8 @@ from cmtrack.untrusted import for_page, printable
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from cmtrack.base import BaseEvaluation
+    from cmtrack.comparison.result import Comparison
     from cmtrack.report.figures import Picture
 
 _SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
@@ -26,6 +28,16 @@ _FIRST = '<meta charset="utf-8">'
 _META = re.compile(r'\n<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
+
+
+def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
+    """The figures of a page; without Matplotlib none, and a sentence more in ``problems``."""
+    try:
+        from cmtrack.report.figures import draw_pictures
+    except ImportError as error:
+        problems.append(str(error))
+        return {}
+    return draw_pictures(subject, problems, files=False)
 
 
 def render_page(name: str, /, **values: Any) -> str:

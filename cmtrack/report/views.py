@@ -17,7 +17,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import BETWEEN, level, metric_title
-from cmtrack.report.html import figure_block, render_page, write_text
+from cmtrack.report.html import drawn, figure_block, render_page, write_text
 from cmtrack.report.rows import behind_confusions
 
 if TYPE_CHECKING:
@@ -202,12 +202,10 @@ def _as_json(table: pd.DataFrame) -> str:
 
 def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None, *, rows: bool = True) -> Path:
     """Write the report with its figures; see :meth:`BaseEvaluation.report`."""
-    from cmtrack.report.figures import draw_pictures
-
     path = Path(path)
     if path.suffix.lower() != ".html":
         raise ValueError(f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON")
     problems: list[str] = []
-    pictures = draw_pictures(evaluation, problems, files=False)
+    pictures = drawn(evaluation, problems)
     listed = evaluation if rows else None
     return write_text(path, report_html(evaluation, pictures, title=title, problems=problems, rows=listed))

@@ -9,6 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from cmtrack._lazy import needs
+
+with needs("reading tables", "pyarrow"):
+    import pyarrow  # noqa: F401
 from cmtrack.sources.batches import Work
 from cmtrack.sources.columns import Columns, check_kinds, choose_columns, label_kind, match_pattern
 from cmtrack.sources.source import Cluster, Source, Stream

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cmtrack._lazy import needs
 from cmtrack.sources.batches import Work
 from cmtrack.sources.columns import label_kind
 from cmtrack.sources.duckdb import DuckDBStream, quoted
@@ -63,7 +64,8 @@ def opened(table: Any) -> FileStream | None:
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         raise ValueError(f"the files must be of one kind, Parquet or CSV, got both among {files[:5]}")
-    import duckdb
+    with needs("reading files", "duckdb"):
+        import duckdb
 
     config: dict[str, Any] = {"preserve_insertion_order": False, "temp_directory": tempfile.gettempdir()}
     connection = duckdb.connect(config=config)

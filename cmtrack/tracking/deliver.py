@@ -16,7 +16,7 @@ from weakref import WeakSet
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
 from cmtrack.tracking.parallel import forks_wait, in_forked_workers
-from cmtrack.tracking.send import Sent, probe, send
+from cmtrack.tracking.send import Sent, client_for, send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -95,12 +95,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 del _sending[package.folder]
 
     with forks_wait(once=f"sending to {package.tracking_uri}"):  # the first time, which imports much
-        from mlflow import MlflowClient
-
-        if client is None:
-            client = MlflowClient()
-            probe(client.tracking_uri)
-        known = client
+        known = client or client_for()
         try:
             return within_patience(as_the_only_one)
         except NoAnswer:

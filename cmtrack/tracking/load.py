@@ -16,7 +16,7 @@ from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_key, digests, file_name
 from cmtrack.tracking.runs import TrackedRun, find
-from cmtrack.tracking.send import probe
+from cmtrack.tracking.send import client_for
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -70,10 +70,7 @@ def load_evaluation(
     >>> load_evaluation(run.info.run_id, rows=True) == logged.evaluation
     True
     """
-    from mlflow import MlflowClient
-
-    client = client or MlflowClient()
-    probe(client.tracking_uri)
+    client = client or client_for()
     found = find(run_id, [client])
     prefix = found.logged_prefix(prefix)
     try:
@@ -119,7 +116,7 @@ def with_kept_predictions(
     """The evaluation with its kept rows, and why they cannot be read if so."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # PyArrow may be missing
         return evaluation, str(error) if digest_key(PREDICTIONS_FILE) in digests(run.tags, prefix) else ""
 
 

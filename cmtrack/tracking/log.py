@@ -21,7 +21,7 @@ from cmtrack.tracking.deliver import deliver, within_patience
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
 from cmtrack.tracking.parallel import forks_wait
-from cmtrack.tracking.send import probe
+from cmtrack.tracking.send import client_for
 from cmtrack.tracking.store import create_run, end_run, made_runs
 
 if TYPE_CHECKING:
@@ -266,10 +266,7 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
 
 def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int) -> None:
     """Send what a step left out: its evaluation once more, with a report."""
-    from mlflow import MlflowClient
-
-    client = MlflowClient(wanted.tracking_uri)
-    probe(client.tracking_uri)
+    client = client_for(wanted.tracking_uri)
     deliver(spooled(evaluation, wanted, timestamp=timestamp), client, waited=True)
 
 
@@ -389,14 +386,11 @@ def log_nested(
     The runs are made by the client: the active run stays what it is, and other threads are not concerned. Where a run
     cannot be made, the evaluation is kept in the local folder, with a warning.
     """
-    from mlflow import MlflowClient
-
-    client = MlflowClient()
     parent: Any = None
     problem: Exception | None = None
     try:
         run_id = chosen_run(run_id)
-        probe(client.tracking_uri)
+        client = client_for()
         parent = within_patience(lambda _: client.get_run(run_id))
     except Exception as error:
         problem = error

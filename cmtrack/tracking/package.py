@@ -58,7 +58,7 @@ def checked_figures(figures: Figures) -> Figures:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where an evaluation belongs; by default in no run yet.
+    """Place of an evaluation; by default in no run yet.
 
     ``tracking_uri``: the store that it is meant for.
     ``on_existing``, "replace" or "error": what becomes of another evaluation that the run holds under the prefix.
@@ -195,7 +195,8 @@ def build(
         try:
             action()
         except Exception as error:
-            problems.append(f"{what}: {type(error).__name__}: {error}")
+            kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+            problems.append(f"{what}: {kind}{error}")
 
     def keep(name: str, content: str | bytes) -> None:
         file = names.file_name(name, prefix)

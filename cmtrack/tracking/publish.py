@@ -16,7 +16,6 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.names import quoted
-from cmtrack.report.figures import About, draw_pictures
 from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
@@ -233,6 +232,8 @@ def _tied(comparison: Comparison) -> list[str]:
 
 
 def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str], name: str) -> None:
+    from cmtrack.report.figures import About, draw_pictures
+
     shown = draw_pictures(comparison, problems, about=About(name, date=_today()))
     text = markdown(comparison)
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:

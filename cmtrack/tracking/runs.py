@@ -16,7 +16,7 @@ from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
-from cmtrack.tracking.send import probe
+from cmtrack.tracking.send import client_for as client_for
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -76,15 +76,6 @@ class TrackedRun(Run):
         if "" in self.prefixes:
             said = f"one without a prefix and {said}" if said else "one without a prefix"
         return f"; it has {said}" if said else ""
-
-
-def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """A client for one store; None means MLflow's default. ConnectionError if the tracking server does not answer."""
-    from mlflow import MlflowClient
-
-    client = MlflowClient() if tracking_uri is None else MlflowClient(tracking_uri, registry_uri=tracking_uri)
-    probe(client.tracking_uri)
-    return client
 
 
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:

@@ -8,10 +8,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
+from cmtrack._lazy import needs
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.tracking import artifacts, mlflow_inside, names, spool
 from cmtrack.tracking import dataset as datasets
@@ -30,6 +32,7 @@ TABLES = "mlflow.loggedArtifacts"
 """Tag that lists the tables which MLflow's artifact view compares."""
 _BATCH = 1000
 _PASSING = (408, 425, 429)
+_DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,21 @@ def _replaced(
     return said, ()
 
 
+def client_for(tracking_uri: str | None = None) -> MlflowClient:
+    """A client for one store; None means MLflow's default.
+
+    ConnectionError if the tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
+    """
+    from mlflow import MlflowClient, get_tracking_uri
+
+    if urlsplit(tracking_uri or get_tracking_uri()).scheme.partition("+")[0] in _DATABASES:
+        with needs("a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)", "mlflow"):
+            import_module("sqlalchemy")  # MLflow's, not cmtrack's
+    client = MlflowClient() if tracking_uri is None else MlflowClient(tracking_uri, registry_uri=tracking_uri)
+    probe(client.tracking_uri)
+    return client
+
+
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
@@ -263,8 +281,6 @@ def _named(left_out: dict[str, str]) -> str:
 
 
 def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
-    from cmtrack.tracking.images import DrawnImage
-
     run_id, step = run.info.run_id, package.step or 0
     known: list[str] = []
     # without a status nothing of the kind was sent before
@@ -277,6 +293,8 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
         there, content = [path for path in known if name.fullmatch(path)], package.image(file)
         if content is None or any(path.endswith(".webp") for path in there):  # the last of its two files
             continue
+        from cmtrack.tracking.images import DrawnImage  # brings Pillow, which is there where a figure could be drawn
+
         with DrawnImage(content) as image:
             client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
         with contextlib.suppress(Exception):  # the first file of one that was cut off; some stores remove nothing

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_string
 from email.message import Message
@@ -52,6 +53,15 @@ def targets(text: str) -> list[str]:
 
 def urls(found: Message) -> dict[str, str]:
     return dict(line.split(", ") for line in found.get_all("Project-URL", []))
+
+
+def test_the_light_list_has_the_bounds_of_the_default() -> None:
+    page = (ROOT / "docs/reference/install.md").read_text(encoding="utf-8")
+    light = re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1].replace("-skinny", "").splitlines()
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert light == sorted(set(light) & set(declared))
+    left_out = {re.match(r"[a-z-]+", one)[0] for one in set(declared) - set(light)}
+    assert left_out == {"duckdb", "matplotlib", "pillow", "pyarrow", "scikit-learn"}
 
 
 def test_without_an_address_there_is_no_dead_link(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import BETTER
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
+from cmtrack.names import MAY_BE_BEST, PICKED, RULED_OUT, quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BAND,
@@ -38,11 +38,6 @@ from . import _layout as layout
 from ._layout import caption_under, decimals, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
-PICKED = (
-    "That of the leader allows for its having been picked",
-    "Those of the leader and of the chosen run allow for their having been picked",
-)
-"""Of one run, or of two, whose interval is adjusted."""
 
 
 def plot_ranking(

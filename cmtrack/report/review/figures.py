@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_changes
+from cmtrack.comparison.cell_changes import MAX_CLASSES
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
@@ -26,10 +26,9 @@ from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review.phrases import criterion_title
+from cmtrack.report.review.shown import MAX_RUNS, alike, changes_of, headline, judged_section, of_classes, rival
 from cmtrack.statistics.inputs import FloatArray
 
-MAX_METRICS = 12
-MAX_RUNS = 30  # in the table of metrics
 _CLASSES = 2  # of which curves are drawn
 _CURVES = 4  # reliability curves in one figure
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
@@ -38,39 +37,12 @@ _REPETITION = re.compile(
 )
 
 
-def rival(ranking: Ranking) -> Ranked | None:
-    """The run that the chosen one is compared with: the leader, or the next one where it leads itself."""
-    if len(ranking.runs) < 2:
-        return None
-    return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
-
-
-def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
-    """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
-    found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
-    return found if len(found) == len(ranking.runs) else []
-
-
-def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
-    """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
-    other, known = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
-    if other is None or not known:  # sets of codes have a matrix per family
-        return None
-    return cell_changes(known[other.name], known[ranking.foremost.name])
-
-
 def _names(ranking: Ranking) -> list[str]:
     return [run.name for run in ranking.runs]
 
 
 def _place(ranking: Ranking) -> int | None:
     return next((place for place, run in enumerate(ranking.runs) if run.chosen), None)
-
-
-def alike(ranking: Ranking, read: frozenset[str]) -> bool:
-    """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
-    designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
-    return len(designs) == 1
 
 
 def ranking_figure(ranking: Ranking) -> Figure | None:
@@ -107,18 +79,6 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         tied=np.array([run.tied for run in runs]),
         title=f"The first {len(runs)} of {len(ranking.runs)} runs" if left else None,
     )
-
-
-def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
-    """The criterion's metrics, then the headline ones that a run has and that have a direction."""
-    known, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
-    for run in ranking.runs:
-        for name, value in run.evaluation.metrics.items():
-            metric = catalog.lookup(name)
-            if metric.headline and metric.better and math.isfinite(value):
-                known[name] = None
-    # metrics of the same name that are of different groups answer different questions
-    return [name for name in known if alike(ranking, reads(name, catalog))][:most]
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
@@ -224,15 +184,6 @@ def precision_recall_figure(ranking: Ranking) -> Figure | None:
         positive=known[0][2].positive,
         places=[place for place, *_ in known],
     )
-
-
-def judged_section(ranking: Ranking) -> str:
-    """The section that judges the probabilities of all runs: of the positive group, else of predictions; or none."""
-    for section, judge in JUDGES.items():
-        one_question = section == "confidence" or alike(ranking, reads(f"{section}/error"))
-        if one_question and any(judge(evaluation) for _, evaluation in of_classes(ranking)):
-            return section
-    return ""
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:

@@ -28,9 +28,9 @@ from cmtrack.metrics.roc import six_counts
 from cmtrack.names import distinct, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import alike, headline, judged_section, of_classes
 from cmtrack.report.review.page import NAME, confusions_with, run_numbers
 from cmtrack.report.review.phrases import STANDINGS, Say, how_many, say_of, standing, standing_word
+from cmtrack.report.review.shown import alike, headline, judged_section, of_classes
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray

@@ -16,8 +16,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.names import MAY_BE_BEST, distinct, quoted
-from cmtrack.plots.review.ranking import PICKED
+from cmtrack.names import MAY_BE_BEST, PICKED, distinct, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
@@ -25,7 +24,6 @@ from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
 from cmtrack.report.review.cells import Cell, Table, cell, name_cell
-from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import (
     LAST,
@@ -42,6 +40,7 @@ from cmtrack.report.review.phrases import (
 )
 from cmtrack.report.review.record import record
 from cmtrack.report.review.rows import flips
+from cmtrack.report.review.shown import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:

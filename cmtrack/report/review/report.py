@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cmtrack import notebook
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.formatting import markdown_text as _plain
-from cmtrack.report.html import render_page, write_text
+from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import context, ranking_tables
 from cmtrack.report.review.page import table as table_of
 from cmtrack.untrusted import for_page, printable, printable_json
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
 
 SUFFIXES = (".html", ".md", ".json")
 _COLOURS = ("#2a86d1", "#d9730d")
@@ -70,7 +72,7 @@ def html(
         Whether single rows are listed.
     """
     problems: list[str] = []
-    shown = draw_pictures(comparison, problems, files=False) if pictures is None else pictures
+    shown = drawn(comparison, problems) if pictures is None else pictures
     values = context(comparison, title, shown, rows)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", data=payload(comparison), **values)

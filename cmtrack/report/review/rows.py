@@ -14,8 +14,8 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.cells import Table, cell
-from cmtrack.report.review.figures import rival
 from cmtrack.report.review.phrases import Say, say_of
+from cmtrack.report.review.shown import rival
 from cmtrack.report.rows import NUMBERED, has_probabilities, rows_table, shows_ids
 from cmtrack.rows import Flips
 from cmtrack.statistics.predictions import Predictions

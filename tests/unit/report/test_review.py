@@ -22,11 +22,12 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.figures import draw_figures
 from cmtrack.report.formatting import listed, metric_title
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import changes_of, varied
+from cmtrack.report.review.figures import varied
 from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
 from cmtrack.report.review.phrases import explained
 from cmtrack.report.review.report import html, markdown
+from cmtrack.report.review.shown import changes_of
 from cmtrack.tracking.runs import TrackedRun
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store

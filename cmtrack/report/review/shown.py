@@ -1,0 +1,62 @@
+"""Parts of a ranking that a review shows: the run beside the chosen one, cells in which they differ, metrics."""
+
+from __future__ import annotations
+
+import math
+
+from cmtrack.comparison.cell_changes import CellChanges, cell_changes
+from cmtrack.comparison.criterion import reads
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.evaluation import Evaluation
+from cmtrack.report.probabilities import JUDGES
+
+MAX_METRICS = 12
+MAX_RUNS = 30  # in the table of metrics
+
+
+def rival(ranking: Ranking) -> Ranked | None:
+    """The run that the chosen one is compared with: the leader, or the next one where it leads itself."""
+    if len(ranking.runs) < 2:
+        return None
+    return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
+
+
+def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
+    """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
+    found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    return found if len(found) == len(ranking.runs) else []
+
+
+def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
+    """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
+    other, known = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
+    if other is None or not known:  # sets of codes have a matrix per family
+        return None
+    return cell_changes(known[other.name], known[ranking.foremost.name])
+
+
+def alike(ranking: Ranking, read: frozenset[str]) -> bool:
+    """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
+    designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
+    return len(designs) == 1
+
+
+def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
+    """The criterion's metrics, then the headline ones that a run has and that have a direction."""
+    known, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
+    for run in ranking.runs:
+        for name, value in run.evaluation.metrics.items():
+            metric = catalog.lookup(name)
+            if metric.headline and metric.better and math.isfinite(value):
+                known[name] = None
+    # metrics of the same name that are of different groups answer different questions
+    return [name for name in known if alike(ranking, reads(name, catalog))][:most]
+
+
+def judged_section(ranking: Ranking) -> str:
+    """The section that judges the probabilities of all runs: of the positive group, else of predictions; or none."""
+    for section, judge in JUDGES.items():
+        one_question = section == "confidence" or alike(ranking, reads(f"{section}/error"))
+        if one_question and any(judge(evaluation) for _, evaluation in of_classes(ranking)):
+            return section
+    return ""
