@@ -26,6 +26,7 @@ RUNS = 256
 _SEED = 14
 _AT_ONCE = 64  # blocks
 _NORMAL = 25  # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
+_INVERTED = 30  # mean up to which a binomial number is drawn by inversion, of one uniform number
 _STEPS = 100
 _DIGITS = 9
 
@@ -339,12 +340,33 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
     found: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     mean, variance = total * s, total * s * (1 - s)
     large = variance > _NORMAL
-    for block in np.flatnonzero((total > 1) & ~large):
-        found[block] = rng.binomial(total[block], s[block], draws)
+    several = np.flatnonzero((total > 1) & ~large)
+    if (total[several] * np.minimum(s, 1 - s)[several] <= _INVERTED).all():
+        for start in range(0, len(several), _AT_ONCE):
+            part = several[start : start + _AT_ONCE]
+            found[part] = _binomial(rng.random((len(part), draws)), total[part, None], s[part, None])
+    else:
+        for block in several:
+            found[block] = rng.binomial(total[block], s[block], draws)
     if large.any():
         drawn = rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None]) + mean[large, None]
         found[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
     return found
+
+
+def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
+    """What ``Generator.binomial`` makes of uniform numbers, by inversion, of blocks of shape (U, 1) at once."""
+    rare = np.minimum(p, 1 - p)
+    chance = np.exp(n * np.log1p(-rare))
+    count = np.zeros_like(u)
+    for k in range(1, int(n.max()) + 1):
+        more = u > chance
+        if not more.any():
+            break
+        count += more
+        u -= chance
+        chance = (n - k + 1) * rare * chance / (k * (1 - rare))
+    return np.where(p > 0.5, n - count, count)
 
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
@@ -467,15 +489,20 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     A directional quantile envelope (Myllymäki et al. 2017) of refits to :data:`REFITS` drawn sets of labels.
     """
     total = blocks.total
-    curves = np.stack([isotonic_regression(own / total, weights=total).x for own in _drawn_labels(blocks)])
+    shares = np.ascontiguousarray(_drawn_labels(blocks)) / total
+    curves = np.stack([isotonic_regression(own, weights=total).x for own in shares])
     mean, spread = curves.mean(axis=0), curves.std(axis=0)
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
     up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
     varies = spread > 1e-12
     if not varies.any():
         return mean, mean
-    away = curves[:, varies] - mean[varies]
-    worst = np.maximum(away / up[varies], -away / down[varies]).max(axis=1)
+    curves -= mean
+    above, below = (
+        curves / np.where(varies, up, math.inf),
+        np.divide(curves, np.where(varies, -down, math.inf), out=curves),
+    )
+    worst = np.maximum(above, below, out=above).max(axis=1)
     reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
 

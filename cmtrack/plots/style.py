@@ -7,7 +7,9 @@ threads drawing at once can leave changed.
 from __future__ import annotations
 
 import io
+import struct
 import textwrap
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.image import imsave
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
@@ -136,11 +138,12 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
 
 def as_png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure's PNG file."""
-    buffer = io.BytesIO()
-    whole: dict[str, Any] = {}
-    if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
-        whole = {"bbox_inches": "tight", "pad_inches": PAD}
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
+    if dpi == figure.dpi:
+        raster = raster_of(figure, *figure.bbox.size)
+        figure.draw(raster)
+        return png_file(raster.buffer_rgba(), dpi)
+    buffer = io.BytesIO()  # letters are not equally wide at any resolution, so that names could be cut off
+    figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight", pad_inches=PAD)
     return buffer.getvalue()
 
 
@@ -150,18 +153,27 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
     ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the
         figure's width.
     """
-    buffer = io.BytesIO()
-    options: dict[str, Any] = {"compress_level": compression}
-    if not signature:
-        imsave(buffer, np.ascontiguousarray(pixels), format="png", origin="upper", dpi=dpi, pil_kwargs=options)
-        return buffer.getvalue()
-    drawn = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
-    line = _strip(one_line(signature), drawn.width)
-    whole = Image.new("RGB", (drawn.width, drawn.height + line.height), "white")
-    whole.paste(drawn)
-    whole.paste(line, (round(PAD * DPI), drawn.height))
-    whole.save(buffer, "png", dpi=(dpi, dpi), **options)
-    return buffer.getvalue()
+    shown = np.asarray(pixels)
+    if shown.shape[2] == 4 and (shown[..., 3] == 255).all():
+        shown = shown[..., :3]
+    if signature:
+        line = np.asarray(_strip(one_line(signature), shown.shape[1]))
+        left, (high, across) = round(PAD * DPI), line.shape[:2]
+        below = np.full((high, shown.shape[1], 3), 255, dtype=np.uint8)
+        below[:, left : left + across] = line
+        shown = np.concatenate((shown, below))
+    height, width, parts = shown.shape
+    rows = np.full((height, 1 + width * parts), 2, dtype=np.uint8)  # 2: differences from the row above
+    rows[:, 1:] = np.diff(shown.reshape(height, -1), axis=0, prepend=np.uint8(0))
+    dots = [round(dpi / 0.0254)] * 2
+    chunks = {
+        b"IHDR": struct.pack(">2I5B", width, height, 8, 6 if parts == 4 else 2, 0, 0, 0),
+        b"pHYs": struct.pack(">2IB", *dots, 1),
+        b"IDAT": zlib.compress(rows.data, compression),
+        b"IEND": b"",
+    }
+    whole = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks.items())
+    return b"\x89PNG\r\n\x1a\n" + b"".join(whole)
 
 
 @lru_cache(maxsize=8)
@@ -179,9 +191,9 @@ def _line(words: str) -> Image.Image:
 
 def _strip(words: str, width: int) -> Image.Image:
     """Caption strip of a given width in pixels; elided in the middle."""
-    line, room = _line(words), max(width - 2 * round(PAD * DPI), 1)
-    if line.width > room:
-        line = _line(elide(words, max(1, int(len(words) * room / line.width) - 1)))
+    room = max(width - 2 * round(PAD * DPI), 1)
+    wide = _MEASURE.get_text_width_height_descent(words, FontProperties(size=TINY_SIZE), False)[0]
+    line = _line(words if wide <= room else elide(words, max(1, int(len(words) * room / wide) - 1)))
     return line.crop((0, 0, min(line.width, room), line.height))
 
 
@@ -211,11 +223,28 @@ class Raster(RendererAgg):
             _sizes[key] = size
         return size
 
+    def _get_font_height_metrics(self, prop: Any) -> tuple[float | None, float | None, float | None]:
+        """Ascent, descent and gap of lines in pixels: what matplotlib else reads of the font for every text."""
+        return _heights(prop, self.dpi)
+
+
+@lru_cache
+def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float | None]:
+    font = get_font(findfont(prop))
+    lines, head = font.get_sfnt_table("OS/2"), font.get_sfnt_table("head")
+    if lines is None or head is None:
+        return None, None, None
+    scale = 1 / head["unitsPerEm"] * prop.get_size_in_points() * dpi / 72
+    return lines["sTypoAscender"] * scale, -lines["sTypoDescender"] * scale, lines["sTypoLineGap"] * scale
+
 
 def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
     """Such a renderer in the figure's resolution, for an image of so many pixels."""
     make: Any = Raster
     return make(width, height, figure.dpi)
+
+
+_MEASURE = Raster(1, 1, DPI)  # type: ignore[no-untyped-call]
 
 
 class _Canvas(FigureCanvasAgg):
@@ -315,7 +344,7 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
     ax.set_xlabel(x, fontsize=TEXT_SIZE, color=INK)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK)
     if title is not None:
-        ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
+        ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)  # nothing above the axes to be measured
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:

@@ -134,6 +134,9 @@ class SvgRenderer(RendererBase):
         size: tuple[float, float, float] = self._measure.get_text_width_height_descent(s, prop, ismath)
         return size
 
+    def _get_font_height_metrics(self, prop: Any) -> Any:
+        return self._measure._get_font_height_metrics(prop)
+
     def open_group(self, s: str, gid: str | None = None) -> None:
         run = gid is not None and gid.startswith(RUN)
         self._groups.append(run)
@@ -286,8 +289,6 @@ class SvgRenderer(RendererBase):
 
     def _image(self, pixels: npt.NDArray[np.uint8], box: tuple[float, float, float, float], style: str) -> None:
         left, low, right, top = box
-        if (pixels[..., 3] == 255).all():
-            pixels = pixels[..., :3]
         data = base64.b64encode(png_file(pixels, compression=9)).decode("ascii")
         self._parts.append(
             f'<image x="{self._whole(left)}" y="{self._whole(self.height - top)}" '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
@@ -209,6 +210,7 @@ def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
     ]
 
 
+@cache
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

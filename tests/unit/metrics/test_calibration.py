@@ -575,3 +575,14 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
     assert said[0] == "95 % band of a perfectly calibrated model"
     assert "reliability" not in evaluate([1, 1], y_prob=[0.5, 0.7], labels=[0, 1]).figures()
+
+
+def test_labels_of_blocks_are_drawn_as_the_generator_of_numpy_draws_them():
+    rng = np.random.default_rng(5)
+    n, p = rng.integers(1, 60, 300), np.append(rng.random(200), 0.003 * rng.random(100))
+    drawable = n * np.minimum(p, 1 - p) <= 30
+    n, p = n[drawable], p[drawable]
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    together = blockwise._binomial(ours.random((len(n), 40)), n[:, None], p[:, None])
+    np.testing.assert_array_equal(together, [theirs.binomial(*block, 40) for block in zip(n, p, strict=True)])
+    assert ours.random() == theirs.random()
