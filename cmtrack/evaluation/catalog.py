@@ -6,6 +6,7 @@ pages; all else asks the evaluation, or the comparison, for its catalog.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from cmtrack.families.metrics import OF_FAMILIES
@@ -16,6 +17,7 @@ from cmtrack.metrics.confidence import CONFIDENCE, CONFIDENCE_OF_STEP
 from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
+from cmtrack.metrics.names import near
 from cmtrack.metrics.per_class import CLASS
 from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
 from cmtrack.metrics.spcc import SPCC
@@ -47,6 +49,21 @@ OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES | OF_PAIRS
 SECTIONS, CATALOG = OF_ALL_KINDS.all, OF_ALL_KINDS.metrics
 BUILT_IN = Catalog(OF_ALL_KINDS)
 OPEN = replace(BUILT_IN, open=True)
+
+
+def check_headline(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of metrics that are to be shown first; any that a metric of a user's own may have is taken."""
+    if isinstance(names, str):
+        raise TypeError(f"headline must be a list of names of metrics, got {names!r:.80}")
+    checked = tuple(dict.fromkeys(names))
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"headline must be a list of names of metrics, got {name!r:.80}")
+        try:
+            OPEN.find(name)
+        except KeyError:
+            raise ValueError(f"headline: no metric is called {name!r:.200}{near(name, OPEN.names)}") from None
+    return checked
 
 
 def lookup(name: str) -> Metric:

@@ -278,7 +278,9 @@ class Evaluation(BaseEvaluation):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
-        return (*self.notes, *self._computed.warnings, *filter(None, [self.segments.note]))
+        absent = [name for name in self.spec.headline if name not in self.metrics]
+        of_headline = f"headline names metrics that are not there, {listed(absent)}" if absent else ""
+        return (*self.notes, *self._computed.warnings, *filter(None, [self.segments.note, of_headline]))
 
     # -- parts -----------------------------------------------------------------------------------------
 
@@ -489,12 +491,13 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """As of every evaluation, without the mismatches and the ceiling of a grouping in which nothing mismatches."""
+        """As of every evaluation, without mismatches and ceiling where nothing mismatches; and what was asked for."""
         views = self._views
         fixed = {f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed}
         if views.step is not None and views.step.relaxed:
             fixed.add("binary/roc_auc_ceiling")
-        return tuple(name for name in super().headline if name not in fixed)
+        shown = {*super().headline} - fixed | {*self.spec.headline}
+        return tuple(name for name in self.metrics if name in shown)
 
     @property
     def positive_scores(self) -> ScoreCounts | None:

@@ -71,11 +71,17 @@ def _plain(value: Any) -> Any:
     return None if value is None else value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
-def _sections_in(data: Any) -> tuple[str, ...]:
-    """Names of sections; those that only a later version knows have no effect."""
-    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
-        raise ValueError(f"sections must be a list of names, got {data!r:.80}")
+def _names_in(data: Any) -> tuple[str, ...]:
+    """Names of sections or metrics; those that only a later version knows have no effect."""
+    if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
+        raise ValueError(f"an option must be a list of names, got {data!r:.80}")
     return tuple(data)
+
+
+def _sections_in(data: Any) -> tuple[str, ...]:
+    if not data:
+        raise ValueError(f"sections must be a list of names, got {data!r:.80}")
+    return _names_in(data)
 
 
 def _threshold_out(threshold: float | None) -> float | str | None:
@@ -93,6 +99,7 @@ class Spec(Question):
     Attributes
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold, confidence_level, extra_metrics
+    headline
         The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the positive class or group is
         written down, ``reference`` is in the order of the classes, ``weights_are`` is the kind of the weights.
     none : label or None
@@ -204,6 +211,20 @@ class Spec(Question):
         write=None,
         merge=_merged_metrics,
     )
+    headline: tuple[str, ...] = entry(
+        "sequence of str, optional",
+        "Metrics that are shown first, and logged to a run, beside those that are anyway, by full name, such as "
+        '``["binary/npv", "class/7/recall"]``. A warning names those that the evaluation does not have.',
+        default=(),
+        check=_late("cmtrack.evaluation.catalog:check_headline"),
+        flag="--headline",
+        help="Metric that is shown first and logged beside those that are anyway; may be repeated.",
+        several=True,
+        metavar="NAME",
+        write=_plain,
+        read=_names_in,
+        merge=lambda ours, theirs: tuple(dict.fromkeys((*ours, *theirs))),
+    )
     none: Label | None = entry()
 
     @cached_property
@@ -243,6 +264,7 @@ class Options(TypedDict, total=False):
     threshold: float | None
     confidence_level: float
     extra_metrics: Sequence[Metric]
+    headline: Sequence[str]
 
 
 takes_options = takes(Spec, Options)

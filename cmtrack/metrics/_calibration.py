@@ -355,7 +355,7 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
 
 
 def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
-    """What ``Generator.binomial`` makes of uniform numbers, by inversion, of blocks of shape (U, 1) at once."""
+    """The numbers that ``Generator.binomial`` makes of uniform ones by inversion; blocks of shape (U, 1)."""
     rare = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rare))
     count = np.zeros_like(u)

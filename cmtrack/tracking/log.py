@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.catalog import check_headline
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.tracking import settings, spool, steps
@@ -176,6 +177,8 @@ def log_evaluation(
                 if y_pred is not None or y_prob is not None or y_score is not None:
                     raise ValueError("y_pred, y_prob and y_score need labels, got an Evaluation beside them")
                 evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
+                if options.get("headline"):
+                    evaluation = evaluation.asking(headline=check_headline(options["headline"]))
             else:
                 scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
                 given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "weight": sample_weight}

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack.cli import main
 from cmtrack.cli.evaluate import evaluate_command
+from cmtrack.evaluation.loading import loads
 from cmtrack.evaluation.spec import Options, Spec
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.mlflow_evaluator import options
@@ -100,13 +101,14 @@ USES = {
         {"extra_metrics": [cmtrack.Metric("custom/n", lambda c: c.sum(), of="counts", interval="log")]},
         {},
     ),
+    "headline": ({"headline": ["class/2/recall"]}, {}),
 }
 """By entry: the arguments of an evaluation that it changes, and those of the one that it is held against."""
 
 
 def numbers(**options):
     evaluation = cmtrack.evaluate(Y, **{"y_prob": P, **options})
-    return repr((evaluation.metrics, evaluation.intervals, evaluation.warnings))
+    return repr((evaluation.metrics, evaluation.intervals, evaluation.warnings, evaluation.headline))
 
 
 @pytest.mark.parametrize("name", Spec.options())
@@ -138,6 +140,22 @@ def test_evaluations_of_different_questions_are_not_merged(name, other):
     with pytest.raises(ValueError, match=f"evaluations must have the same {name} to be merged, got"):
         ours + theirs
     assert ours != theirs
+
+
+def test_what_is_asked_for_is_headline_and_names_are_checked():
+    plain = cmtrack.evaluate(Y, y_prob=P)
+    more = cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recall", "binary/roc_auc"])
+    assert set(more.headline) == {*plain.headline, "class/2/recall"}
+    assert more.warnings == (*plain.warnings, "headline names metrics that are not there, ['binary/roc_auc']")
+    assert loads(more.to_json()).headline == more.headline
+    merged = more + cmtrack.evaluate(Y, y_prob=P, headline=["class/0/recall"])
+    assert {"class/2/recall", "class/0/recall"} <= set(merged.headline)
+    with pytest.raises(
+        ValueError, match="headline: no metric is called 'class/2/recal'; did you mean 'class/<label>/r"
+    ):
+        cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recal"])
+    with pytest.raises(TypeError, match="headline must be a list of names of metrics, got 'binary/npv'"):
+        cmtrack.evaluate(Y, y_prob=P, headline="binary/npv")
 
 
 def test_the_name_of_the_options_before_the_record_is_still_there():

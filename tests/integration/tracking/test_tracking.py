@@ -34,6 +34,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
     Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
 )
+HALVES = Grouping({"low": [0, 1], "high": [2, 3]}, mode="strict")
 
 
 def paths(client, run_id):
@@ -60,6 +61,24 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
 
 
 @pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize(("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)])
+def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, options, most):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(classes), 300)
+    y = (p.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    asked = ["binary/npv", "class/1/recall"]
+    with mlflow.start_run():
+        plain = log_evaluation(y, y_prob=p, figures=False, strict=True, **options)
+        log_evaluation(y, y_prob=p, figures=False, strict=True, headline=asked, prefix="a/", **options)
+        log_evaluation(plain.evaluation, figures=False, strict=True, headline=asked, prefix="b/")
+    logged = set(mlflow.get_run(plain.run_id).data.metrics)
+    first = {name for name in logged if not name.startswith(("a/", "b/"))}
+    assert first == {*plain.evaluation.headline}
+    assert len(first) <= most
+    for prefix in ("a/", "b/"):
+        assert {name.removeprefix(prefix) for name in logged if name.startswith(prefix)} == first | {*asked}
+
+
 def test_files_stand_at_the_root_under_fixed_names(logged):
     client, run_id, _ = logged
     assert {
