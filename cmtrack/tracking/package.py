@@ -74,7 +74,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Destination(Placed):
-    """Where an evaluation belongs, and the parts to log, as :func:`cmtrack.log_evaluation` takes them.
+    """Place of an evaluation, and the parts to log, as :func:`cmtrack.log_evaluation` takes them.
 
     ``run_name``: for the figures and the report; empty where it is not known.
     """
