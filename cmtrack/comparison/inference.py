@@ -339,6 +339,8 @@ def pairs(
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
     error = root(variance[:, None] + variance[None, :] - 2 * moved, variance)
+    alike = (error == 0) & (np.abs(difference) <= SAME * np.abs(gain).max(initial=0))
+    difference = np.where(alike, 0.0, difference)  # rounding is no lead
     statistic = over(difference, error)
     if folded:  # the pair with the other relative sign must say so, too
         total = np.abs(gain[:, None]) + np.abs(gain[None, :])

@@ -25,7 +25,7 @@ FEWEST_ROWS, FEWEST_CLUSTERS = 10, 5
 """Rows, or clusters, fewer of which say nothing of a difference that is not one of shares."""
 SAME = 1e-12
 """Part of the largest variance below which a difference has no error: the two are the same."""
-_ROUNDING = 1e-9  # of the values of an influence function of a share
+SHARE_ROUNDING = 1e-9  # of the values of an influence function of a share
 
 
 def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
@@ -273,8 +273,8 @@ def _discordant(
     for r, value in enumerate(values.tolist()):
         column = psi[:, r]
         top, bottom = float(column.max(initial=0)), float(column.min(initial=0))
-        least = _ROUNDING * (top - bottom)
-        if value in (0.0, 1.0) and top - bottom <= _ROUNDING:
+        least = SHARE_ROUNDING * (top - bottom)
+        if value in (0.0, 1.0) and top - bottom <= SHARE_ROUNDING:
             continue  # all are hits, or none
         hit, miss = np.abs(column - top) <= least, np.abs(column - bottom) <= least
         among = hit | miss
@@ -286,7 +286,7 @@ def _discordant(
             part = np.bincount(classes, inside)
             if not ((part == 0) | (part == np.bincount(classes))).all():
                 return None
-        if not np.array_equal(among, inside) or abs(float(ones @ hit) / float(ones @ among) - value) > _ROUNDING:
+        if not np.array_equal(among, inside) or abs(float(ones @ hit) / float(ones @ among) - value) > SHARE_ROUNDING:
             return None
         hits[:, r] = hit
     if inside is None:

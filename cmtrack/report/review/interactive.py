@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from cmtrack.comparison.criterion import Criterion, reads
-from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
+from cmtrack.comparison.inference import N_DRAWS
+from cmtrack.comparison.ranking import Ranked, Ranking, identity, judged_by
 from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep
@@ -24,12 +25,14 @@ from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.expression import Program, record
 from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
+from cmtrack.metrics.paired import FEWEST_ROWS, SAME, SHARE_ROUNDING
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import distinct, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.page import NAME, confusions_with, run_numbers
-from cmtrack.report.review.phrases import STANDINGS, Say, how_many, say_of, standing, standing_word
+from cmtrack.report.review.patterns import patterns
+from cmtrack.report.review.phrases import STANDINGS, Say, how_many, marked, say_of, standing, standing_word
 from cmtrack.report.review.shown import alike, headline, judged_section, of_classes
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
@@ -54,6 +57,7 @@ _ANY = BinaryCounts(*(1.0,) * 6)
 _AT_THRESHOLD = """frame = evaluation.threshold(maximize="binary/informedness").to_frame()
 at = frame[frame["threshold"] >= ⟦threshold⟧].iloc[-1]  # rows of at least this score are positive
 print(name, at[⟦metric⟧])"""
+_AT_SHARE = "evaluation = evaluation.at(⟦share⟧).reweighted\n"
 _OF_SEGMENT = """part = evaluation.segments[⟦column⟧][⟦segment⟧]
 print(name, part.metrics[⟦metric⟧], part.intervals.get(⟦metric⟧))"""
 
@@ -77,6 +81,8 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     words = [_words(name, ranking) for name in metrics]
     _judged(comparison, ranking, words)
     chosen, shorts = ranking.foremost, distinct([run.name for run in ranking.runs], NAME)
+    divided = segments(ranking, level)
+    rows = patterns(known, [str(table["column"]) for table in divided], offered) if parts else {}
     return {
         "level": level,
         "shown_level": fmt.level(level),
@@ -92,15 +98,42 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         ],
         "metrics": words,
         "opens": next((k for k, name in enumerate(metrics) if k and name in headline(ranking)), 0),
-        "words": STANDINGS | {"equivalent": standing_word("equivalent", ranking)},
+        "words": STANDINGS
+        | {marked("equivalent", tied): standing_word("equivalent", ranking, tied) for tied in (True, False)},
         "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
         "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
         "partitions": parts,
         "formulas": formulas(known) if parts else None,
         "thresholds": offered,
-        "segments": segments(ranking, level),
+        "segments": divided,
+        "rows": rows,
+        "rule": _rule(comparison, ranking) if rows else None,
         "texts": texts(comparison, ranking, bool(parts), bool(offered)),
     }
+
+
+def _rule(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
+    """The numbers by which the page says who may be the best, as :func:`~cmtrack.comparison.ranking.rank` does."""
+    runs, level = ranking.runs, ranking.confidence_level
+    ordered = sorted(runs, key=identity)
+    state: Any = np.random.default_rng(comparison.how.get("seed", 0)).bit_generator.state
+    drawn = {"state": str(state["state"]["state"]), "step": str(state["state"]["inc"]), "times": N_DRAWS // 2}
+    return {
+        "level": level,
+        "z": normal_quantile(level),
+        "same": SAME,
+        "rounding": SHARE_ROUNDING,
+        "fewest": FEWEST_ROWS,
+        "draws": drawn,
+        "places": [ordered.index(run) for run in runs],
+        "tied": [_tied(k, ranking) for k in range(len(runs) + 1)],
+        "hits": {"multiclass/accuracy": "binary/accuracy"},  # where all classes are one group and it is strict
+    }
+
+
+def _tied(number: int, ranking: Ranking) -> str:
+    tied = how_many(number, len(ranking.runs), ranking.noun)
+    return f"{fmt.capital(tied)} ({fmt.level(ranking.confidence_level)})"
 
 
 def shown(text: object) -> str:
@@ -122,10 +155,10 @@ def _judged(comparison: Comparison, ranking: Ranking, metrics: list[dict[str, An
         first = next(run.name for run in runs if run.name in highest)  # as the page orders them
         status = {run.name: ("leads" if run.name == first else "tied") if run.tied else "behind" for run in judged}
         if criterion == ranking.criterion:
-            status |= {run.name: "equivalent" for run in runs if math.isfinite(run.equivalent_within)}
+            near = [run for run in runs if math.isfinite(run.equivalent_within)]
+            status |= {run.name: marked("equivalent", run.tied) for run in near}
         metric["standing"] = [status[run.name] for run in runs]
-        tied = how_many(sum(run.tied for run in judged), len(runs), ranking.noun)
-        metric["tied"] = f"{fmt.capital(tied)} ({fmt.level(ranking.confidence_level)})"
+        metric["tied"] = _tied(sum(run.tied for run in judged), ranking)
 
 
 def _plain(label: Any) -> Any:
@@ -183,7 +216,7 @@ def _run(
         "name": for_page(say(run.name)),
         "short": for_page(short),
         "key": run.name,
-        "status": status,
+        "tied": run.tied,
         "standing": standing_word(status, ranking, run.tied),
         "values": packed(triples),
     }
@@ -458,14 +491,17 @@ def texts(comparison: Comparison, ranking: Ranking, grouped: bool, scored: bool)
     mark = reproduce.Mark
     out: dict[str, Any] = {"metric": _both(comparison, ranking, rank_by=mark("metric"))}
     if grouped:
-        own = {"rank_by": mark("metric")}
-        priced = own | {"costs": mark("costs", "Costs")}
-        out["given"] = _both(comparison, ranking, **own)
-        out["grouping"] = _both(comparison, ranking, **own, grouping=mark("grouping", "Grouping"))
-        out["costs_given"] = _both(comparison, ranking, **priced)
-        out["costs"] = _both(comparison, ranking, **priced, grouping=mark("grouping", "Grouping"))
+        grouping, costs = mark("grouping", "Grouping"), mark("costs", "Costs")
+        for at, moved in (("", {}), ("_at", {"at": mark("share")})):
+            own = {"rank_by": mark("metric")} | moved
+            out[f"given{at}"] = _both(comparison, ranking, **own)
+            out[f"grouping{at}"] = _both(comparison, ranking, **own, grouping=grouping)
+            out[f"costs_given{at}"] = _both(comparison, ranking, **own, costs=costs)
+            out[f"costs{at}"] = _both(comparison, ranking, **own, costs=costs, grouping=grouping)
     if scored:
-        out["threshold"] = {"python": reproduce.each_run(comparison, ranking, _AT_THRESHOLD), "command": ""}
+        for at, head in (("", ""), ("_at", _AT_SHARE)):
+            python = reproduce.each_run(comparison, ranking, head + _AT_THRESHOLD)
+            out[f"threshold{at}"] = {"python": python, "command": ""}
     out["segment"] = {"python": reproduce.each_run(comparison, ranking, _OF_SEGMENT), "command": ""}
     return out
 

@@ -33,6 +33,7 @@ from cmtrack.report.review.phrases import (
     criterion_title,
     direction,
     explained,
+    marked,
     say_of,
     short_names,
     standing,
@@ -316,7 +317,7 @@ def table(ranking: Ranking) -> Table:
     columns, entries = _columns(ranking), ranking.standings
     cells = [[make(entry) for _, make in columns] for entry in entries]
     rows: list[dict[str, Any]] = [
-        {"cells": row, "status": standing(entry, ranking), "rest": False}
+        {"cells": row, "status": marked(standing(entry, ranking), entry.tied), "rest": False}
         for row, entry in zip(cells, entries, strict=True)
     ]
     _shortened([row[1] for row in cells])

@@ -101,6 +101,11 @@ def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
     return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
 
+def marked(status: str, tied: bool) -> str:
+    """The status as the class of a row; of an equivalent run that is ruled out both."""
+    return f"{status} behind" if status == "equivalent" and not tied else status
+
+
 def explained(level: float, noun: str = "run") -> str:
     """The meaning of "may be the best" and "ruled out", of runs or of models."""
     if noun == "model":

@@ -88,7 +88,7 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
 
 def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """The arguments that decide what the ranked runs' numbers are."""
-    kept = ("grouping", "positive", "costs", "confidence_level", "tracking_uri", "extra_metrics")
+    kept = ("grouping", "positive", "costs", "at", "confidence_level", "seed", "tracking_uri", "extra_metrics")
     arguments = {name: value for name, value in given(comparison).items() if name in kept}
     stored = not isinstance(comparison.how.get("runs"), Mapping)
     runs = [run.run_id for run in ranking.runs] if stored else dict.fromkeys(run.name for run in ranking.runs)

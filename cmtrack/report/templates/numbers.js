@@ -136,20 +136,22 @@
     if (ends) { out.low = ends[0]; out.high = ends[1]; }
     return out;
   }
-  // The six counts of a division of K classes: tp fn imp fp tn imn.
-  function reduced(counts, inside, modes) {
-    var size = inside.length, six = [0, 0, 0, 0, 0, 0], pairs = modes.map(function (mode) {
+  // Of each pair of K classes the place among the six counts: tp fn imp fp tn imn.
+  function placesIn(inside, modes) {
+    var size = inside.length, pairs = modes.map(function (mode) {
       return Array.isArray(mode) ? new Set(mode.map(function (pair) { return pair[0] * size + pair[1]; })) : null;
     });
-    for (var i = 0; i < size; i++) {
-      for (var j = 0; j < size; j++) {
-        var count = counts[i * size + j], group = inside[i] === "1" ? 0 : 1;
-        if (!count) { continue; }
-        if (inside[i] !== inside[j]) { six[group ? 3 : 1] += count; continue; }
-        var mode = modes[group], accepted = mode === "relaxed" || (mode === "strict" ? i === j : pairs[group].has(i * size + j));
-        six[(group ? 4 : 0) + (accepted ? 0 : group ? 1 : 2)] += count;
-      }
-    }
+    return Uint8Array.from({ length: size * size }, function (_, at) {
+      var i = Math.floor(at / size), j = at % size, group = inside[i] === "1" ? 0 : 1, mode = modes[group];
+      if (inside[i] !== inside[j]) { return group ? 3 : 1; }
+      var accepted = mode === "relaxed" || (mode === "strict" ? i === j : pairs[group].has(at));
+      return (group ? 4 : 0) + (accepted ? 0 : group ? 1 : 2);
+    });
+  }
+  // The six counts of a division.
+  function reduced(counts, places) {
+    var six = [0, 0, 0, 0, 0, 0];
+    counts.forEach(function (count, at) { six[places[at]] += count; });
     return six;
   }
   // The six counts where rows of at least the threshold at this place are positive; bins by channel.
@@ -158,6 +160,17 @@
     var below = bins.map(function (own) { return sum(Array.from(own.subarray(0, place + 1))); });
     return [above[0], below[0] + below[1], above[1], above[2] + above[3], below[2], below[3]];
   }
+  // The place among them of a row on a side, by the place of its score and whether its own group is not accepted (128).
+  function placeAt(positive, score, place) {
+    var called = (score & 127) > place, mismatch = score > 127;
+    return positive ? (called ? (mismatch ? 2 : 0) : 1) : called ? 3 : mismatch ? 5 : 4;
+  }
+  // Counts where positives are another share of all rows; by also their squares. The first three counts are theirs.
+  function factorsOf(six, share) {
+    var positives = six[0] + six[1] + six[2], total = sum(six);
+    return share === null ? [1, 1] : [share * total / positives, (1 - share) * total / (total - positives)];
+  }
+  function movedBy(six, factors, power) { return six.map(function (n, k) { return n ? n * Math.pow(factors[k < 3 ? 0 : 1], power) : 0; }); }
   // Costs in the order of the six counts.
   function meanCost(six, costs) { return dot(six, costs) / sum(six); }
 

@@ -53,10 +53,22 @@
     },
     shell: function (value) { return /^[\w@%+=:,./-]+$/.test(value) ? value : "'" + value.replace(/'/g, "'\"'\"'") + "'"; },
   };
-  function six(run) {
-    var part = data.partitions[at("ask-groups").value];
-    return [run.matrix, run.squares].map(function (counts) { return reduced(counts, part.inside, modes()); });
+  function division() { return placesIn(data.partitions[at("ask-groups").value].inside, modes()); }
+  function six(run, places) {
+    return moved([run.matrix, run.squares].map(function (counts) { return reduced(counts, places); }));
   }
+  function share() {  // of positives where the runs will be used; null: as in the rows
+    var text = at("ask-share").value;
+    return text === "" && !at("ask-share").validity.badInput ? null : Number((Number(text || NaN) / 100).toPrecision(12));
+  }
+  function moved(counts) {
+    var factors = factorsOf(counts[0], share());
+    return counts.map(function (own, k) { return movedBy(own, factors, k + 1); });
+  }
+  function where(part) {
+    return share() === null ? "" : ", where “" + part.shown[0] + "” is " + Number((100 * share()).toPrecision(6)) + " % of the rows";
+  }
+  function refusedShare() { return share() === null || (share() > 0 && share() < 1) ? "" : "A share lies between 0 and 100 %."; }
   function modes() {
     var part = data.partitions[at("ask-groups").value];
     return ["ask-mode-0", "ask-mode-1"].map(function (id, group) { return at(id).value === "given" ? part.modes[group] : at(id).value; });
@@ -91,56 +103,115 @@
     found.counts = counts[0];
     return found;
   }
+  var tables = {};
+  function opened(name) {  // the patterns of rows, where the page has them
+    var own = data.rows[name];
+    if (own && !tables[name]) {
+      tables[name] = { width: own.width, times: own.times, weights: own.weights || own.times.map(function () { return 1; }),
+                       codes: Uint8Array.from(atob(own.codes), function (c) { return c.charCodeAt(0); }) };
+    }
+    return tables[name];
+  }
+  // Says who may be the best, where the rows tell: of each row and run its place among the six counts, and the slopes.
+  function decide(found, by) {
+    var own = opened(by.table), rule = data.rule;
+    if (found.refused || !own || found.rows.some(function (row) { return !isFinite(row.value); })) { return found; }
+    function code(p, k) { return own.codes[(p + 1) * own.width - runs.length - 1 + k]; }  // 0 is the class or the side
+    var held = Array.from(own.times.keys()).filter(function (p) { return !by.only || by.only(function (k) { return own.codes[p * own.width + k]; }); });
+    var rows = { times: held.map(function (p) { return own.times[p]; }), classes: held.map(function (p) { return code(p, 0); }) };
+    var places = runs.map(function (_, r) { return held.map(function (p) { return by.place(code(p, 0), code(p, r + 1)); }); });
+    rows.answers = by.classes ? runs.map(function (_, r) { return held.map(function (p) { return code(p, r + 1); }); }) : places;
+    rows.weights = held.map(function (p) { return own.weights[p]; });
+    function countsOf(r) {
+      var six = [0, 0, 0, 0, 0, 0];
+      held.forEach(function (_, k) { six[places[r][k]] += rows.times[k] * rows.weights[k]; });
+      return six;
+    }
+    var factors = factorsOf(countsOf(0), by.share);
+    rows.weights = rows.weights.map(function (w, k) { return w * factors[places[0][k] < 3 ? 0 : 1]; });
+    var psi = runs.map(function (_, r) {
+      var six = countsOf(r), slope = by.slopes(six), mean = slope && dot(six, slope), total = sum(six);
+      return slope && places[r].map(function (k) { return total * slope[k] - mean; });
+    });
+    if (psi.some(function (own) { return own === null; })) { return found; }
+    var values = found.rows.map(function (row) { return row.value; }), best = order(found.rows, found.better)[0];
+    var tied = mayBeBest(values, psi, rows, found.better, rule.places, rule);
+    found.standing = tied.map(function (own, r) { return r === best && own ? "leads" : own ? "tied" : "behind"; });
+    found.note = " " + rule.tied[tied.filter(Boolean).length] + "." + (found.more || "");
+    return found;
+  }
+  function slopesOf(metric) {
+    return function (six) { return slopes(data.formulas, metric.place, six, function (k) { return six[k] !== 0; }); };
+  }
+  function byDivision(places, more) {
+    return Object.assign({ table: "rows", share: null, place: function (i, j) { return places[i * size + j]; } }, more);
+  }
+  function decideAsGiven(found, name, only) {  // by a metric of the groups as evaluated, or of hits
+    var part = data.partitions[0], hits = data.rule && data.rule.hits[name], inside = "1".repeat(size);
+    var metric = data.formulas && data.formulas.metrics.find(function (own) { return own.name === (hits || name); });
+    if (!metric || found.standing || !(hits || part.given)) { return found; }
+    var places = hits ? placesIn(inside, ["strict", "strict"]) : placesIn(part.inside, part.modes);
+    return decide(found, byDivision(places, { slopes: slopesOf(metric), only: only, classes: Boolean(hits) }));
+  }
   var needsTests = " These are intervals of single runs. To see which runs may be the best, run the code below: it compares them row by row.";
   var questions = {
     metric: {
       ask: function () {
         var place = Number(at("ask-metric").value), metric = data.metrics[place];
-        return { better: metric.better, says: "By " + metric.title, fill: { metric: metric.name }, text: "metric", standing: metric.standing,
+        return decideAsGiven({ better: metric.better, says: "By " + metric.title, fill: { metric: metric.name }, text: "metric", standing: metric.standing,
                  note: metric.standing ? " " + metric.tied + "." : needsTests,
-                 rows: runs.map(function (run) { return { value: run.values[3 * place], low: run.values[3 * place + 1], high: run.values[3 * place + 2] }; }) };
+                 rows: runs.map(function (run) { return { value: run.values[3 * place], low: run.values[3 * place + 1], high: run.values[3 * place + 2] }; }) }, metric.name);
       },
     },
     groups: {
       ask: function () {
-        var metric = ofCounts()[at("ask-of-groups").value], part = data.partitions[at("ask-groups").value];
-        return { better: metric.better, says: "By " + metric.title + ", positive group “" + part.shown[0] + "”", counts: true,
-                 fill: { metric: metric.name, grouping: grouping() }, text: asGiven() ? "given" : "grouping", note: needsTests + clustered(),
-                 rows: runs.map(function (run) { return withCounts(run, six(run), metric); }) };
+        var metric = ofCounts()[at("ask-of-groups").value], part = data.partitions[at("ask-groups").value], places = division();
+        return decide({ better: metric.better, says: "By " + metric.title + ", positive group “" + part.shown[0] + "”" + where(part), counts: true,
+                 fill: { metric: metric.name, grouping: grouping(), share: share() }, text: textOf(asGiven() ? "given" : "grouping"),
+                 note: needsTests + clustered(), refused: refusedShare(),
+                 rows: runs.map(function (run) { return withCounts(run, six(run, places), metric); }) },
+               byDivision(places, { slopes: slopesOf(metric), share: share() }));
       },
     },
     costs: {
       ask: function () {
         var own = costs(), valid = own.every(function (cost) { return isFinite(cost) && cost >= 0; });
-        return { better: "lower", unit: "mean cost of a row", counts: true, text: asGiven() ? "costs_given" : "costs",
-                 says: "At a cost of " + own[0] + " for a false negative and " + own[1] + " for a false positive",
-                 note: " For intervals, and to see which runs may be the best, run the code below.",
-                 fill: { metric: "cost/mean", grouping: grouping(), costs: costData() }, refused: valid ? "" : "A cost is a number of at least 0.",
-                 rows: runs.map(function (run) { var n = six(run)[0]; return { value: meanCost(n, priced()), low: NaN, high: NaN, counts: n }; }) };
+        var places = division(), prices = priced();
+        return decide({ better: "lower", unit: "mean cost of a row", counts: true, text: textOf(asGiven() ? "costs_given" : "costs"),
+                 says: "At a cost of " + own[0] + " for a false negative and " + own[1] + " for a false positive" + where(data.partitions[at("ask-groups").value]),
+                 note: " For intervals, and to see which runs may be the best, run the code below.", more: " For intervals, run the code below.",
+                 fill: { metric: "cost/mean", grouping: grouping(), costs: costData(), share: share() }, refused: valid ? refusedShare() : "A cost is a number of at least 0.",
+                 rows: runs.map(function (run) { var n = six(run, places)[0]; return { value: meanCost(n, prices), low: NaN, high: NaN, counts: n }; }) },
+               byDivision(places, { slopes: function (six) { return prices.map(function (price) { return price / sum(six); }); }, share: share(), classes: true }));
       },
     },
     threshold: {
       ask: function () {
         var metric = ofCounts()[at("ask-of-threshold").value], place = Number(at("ask-threshold").value), part = data.partitions[0];
-        return { better: metric.better, counts: true, text: "threshold", note: " A threshold that is picked here looks better than it is on other rows." + clustered(),
-                 says: "Where scores of at least " + data.thresholds[place] + " are called “" + part.shown[0] + "”, by " + metric.title,
-                 fill: { metric: metric.name.replace("binary/", ""), threshold: data.thresholds[place] },
+        var picked = " A threshold that is picked here looks better than it is on other rows.";
+        return decide({ better: metric.better, counts: true, text: textOf("threshold"), note: picked + clustered(), more: picked,
+                 says: "Where scores of at least " + data.thresholds[place] + " are called “" + part.shown[0] + "”, by " + metric.title + where(part),
+                 fill: { metric: metric.name.replace("binary/", ""), threshold: data.thresholds[place], share: share() }, refused: refusedShare(),
                  rows: runs.map(function (run) {
                    if (!run.scores) { return { value: NaN, low: NaN, high: NaN, counts: null }; }
-                   return withCounts(run, [sixAt(run.scores, place), sixAt(run.score_squares, place)], metric);
-                 }) };
+                   return withCounts(run, moved([sixAt(run.scores, place), sixAt(run.score_squares, place)]), metric);
+                 }) },
+               { table: "scored", slopes: slopesOf(metric), share: share(), place: function (positive, score) { return placeAt(positive, score, place); } });
       },
     },
     segment: {
       ask: function () {
         var table = data.segments[at("ask-column").value], place = Number(at("ask-value").value), metric = table.metrics[at("ask-of-segment").value];
-        return { better: metric.better, text: "segment", note: "",
+        var column = data.rows.columns ? data.rows.columns.indexOf(table.column) : -1;
+        return decideAsGiven({ better: metric.better, text: "segment", note: "",
                  says: "In “" + table.texts[place] + "” of “" + table.shown + "” (" + table.rows[place] + " rows), by " + metric.title,
                  fill: { metric: metric.name, column: table.column, segment: { written: table.keys[place] } },
-                 rows: metric.values.map(function (text) { var n = unpacked(text); return { value: n[3 * place], low: n[3 * place + 1], high: n[3 * place + 2] }; }) };
+                 rows: metric.values.map(function (text) { var n = unpacked(text); return { value: n[3 * place], low: n[3 * place + 1], high: n[3 * place + 2] }; }) },
+               column < 0 ? "" : metric.name, function (code) { return code(column) === place; });
       },
     },
   };
+  function textOf(name) { return name + (share() === null ? "" : "_at"); }
   function clustered() {
     return runs.some(function (run) { return run.by_rows === false; }) ? " No intervals where rows belong together: these need the rows." : "";
   }
@@ -333,7 +404,7 @@
     if (!box) { return; }
     var wanted = at("find-name").value.trim().toLowerCase(), tied = at("find-tied").checked, held = 0;
     var kept = new Set(runs.filter(function (run) {
-      return run.key.toLowerCase().indexOf(wanted) >= 0 && (!tied || run.status !== "behind");
+      return run.key.toLowerCase().indexOf(wanted) >= 0 && (!tied || run.tied);
     }).map(function (run) { held += 1; return run.run; }));
     document.querySelectorAll("tr[data-run]").forEach(function (row) {
       var number = Number(row.getAttribute("data-run"));

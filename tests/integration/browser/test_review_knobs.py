@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.ranking import judged_by
+from cmtrack.comparison.run import Candidate, Run
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import STANDINGS, say_of
@@ -101,8 +104,8 @@ def numbers_of(evaluation, metric):
     return [evaluation.metrics[metric], low, high]
 
 
-def held_to(page, judged, metric, better="higher", interval=True):
-    """Hold the answer to evaluations by name: values, intervals, counts and order."""
+def held_to(page, judged, metric, better="higher", interval=True, decided=True):
+    """Hold the answer to evaluations by name: values, intervals, counts, order, and who may be the best."""
     found = answered(page)
     assert set(found) == set(judged)
     for name, evaluation in judged.items():
@@ -117,6 +120,25 @@ def held_to(page, judged, metric, better="higher", interval=True):
             assert counts == pytest.approx(kept, abs=0.051)  # fractions are shown with one digit
     values = [own[0] for own, _ in found.values()]
     assert values == sorted(values, reverse=better == "higher")
+    if decided and all(map(math.isfinite, values)):
+        assert_decided(page, judged, metric)
+    else:
+        assert page.locator("#ask-table .badge").count() == 0
+
+
+def assert_decided(page, judged, metric):
+    """Badges, bars and the sentence say who may be the best as Python finds it."""
+    candidates = [Candidate(Run(name, name), evaluation) for name, evaluation in judged.items()]
+    criterion = Criterion.of(metric, candidates[0].evaluation.catalog)
+    tied = {run.name for run in judged_by(candidates, criterion, 0.95, 0) if run.tied}
+    shown = list(standings(page).items())
+    assert {name for name, status in shown if status != "behind"} == tied
+    assert [status for _, status in shown].count("leads") == 1
+    assert shown[0][1] == "leads"
+    number, of = len(tied), len(judged)
+    words = "Both" if number == of == 2 else f"All {of}" if number == of else f"{number} of {of}"
+    assert f" {words} runs may be the best (95 %)." in page.locator("#ask-answer").inner_text()
+    assert page.locator("#ask-table th").nth(2).inner_text() == "Standing"
 
 
 def test_another_metric(page, evaluations):
@@ -210,7 +232,6 @@ def test_every_grouping_and_mode(page, evaluations):
         ):
             choose(page, "of-groups", title)
             held_to(page, judged, metric, better)
-    assert_open(page)
 
 
 def test_menus_and_heads_are_words_and_names_of_the_data_stand_as_they_are(page):
@@ -274,6 +295,42 @@ def test_segments(page, evaluations):
             low, high = table.own_intervals("binary/matthews_corrcoef", 0.95)
             value = table.estimates("binary/matthews_corrcoef").values[k]
             assert found[name][0] == pytest.approx([value, low[k], high[k]], 1e-9, 1e-9)
+        parts = {name: table[text] for name, table in expected.items()}
+        assert_decided(page, parts, "binary/matthews_corrcoef")
+        choose(page, "of-segment", "Accuracy")
+        assert_decided(page, parts, "multiclass/accuracy")
+        choose(page, "of-segment", "Matthews correlation for “legs six”")
+
+
+def test_positives_of_another_share(page, evaluations):
+    ask(page, "groups")
+    assert page.locator("#ask-share").get_attribute("placeholder") == "as in the rows"
+    for share, metric, title in ((2, "binary/precision", "precision"), (37.5, "binary/f1", "F1")):
+        page.locator("#ask-share").fill(str(share))
+        judged = {name: own.at(share / 100).reweighted for name, own in evaluations.items()}
+        choose(page, "of-groups", title)
+        held_to(page, judged, metric)
+        assert f", where “legs six” is {share} % of the rows" in page.locator("#ask-answer").inner_text()
+    again = by_python(page, evaluations)
+    assert again.how["at"] == 0.375
+    tied = {name: status != "behind" for name, status in standings(page).items()}
+    assert {run.name: run.tied for run in again.ranking.runs} == tied
+    ask(page, "costs")
+    costs = [["legs six", "legs four", 5], ["legs four", "legs six", 1]]
+    held_to(page, {name: own.price({"costs": costs, "default": 1, "step": "legs"}) for name, own in judged.items()},
+            "cost/mean", "lower", interval=False)  # fmt: skip
+    ask(page, "threshold")
+    move(page, 0.4)
+    choose(page, "of-threshold", "precision")
+    moved = {name: evaluate(y, **o, threshold=0.4).at(0.375).reweighted for name, (y, o) in inputs().items()}
+    held_to(page, moved, "binary/precision")
+    for text in ("0", "100", "-1"):
+        page.locator("#ask-share").fill(text)
+        assert page.locator("#ask-answer").inner_text() == "A share lies between 0 and 100 %."
+    page.locator("#ask-share").fill("")
+    ask(page, "groups")
+    choose(page, "of-groups", "recall")
+    held_to(page, evaluations, "binary/recall")
 
 
 @pytest.mark.parametrize("weights", ["frequency", "sampling"])
@@ -308,7 +365,7 @@ def test_rows_that_belong_together_have_no_interval_here(browser, tmp_path):
     opened, _ = open_page(browser, compare(known).report(tmp_path / "review.html"))
     ask(opened, "groups")
     choose(opened, "of-groups", "recall")
-    held_to(opened, known, "binary/recall", interval=False)
+    held_to(opened, known, "binary/recall", interval=False, decided=False)
     assert "No intervals where rows belong together" in opened.locator("#ask-answer").inner_text()
     ask(opened, "metric")
     choose(opened, "metric", "recall for “legs six”")
@@ -334,7 +391,7 @@ def test_scores_on_a_grid_have_thresholds_at_edges(browser, tmp_path):
     move(opened, threshold)
     choose(opened, "of-threshold", "recall")
     judged = {name: evaluate(y, y_prob=score, threshold=threshold) for name, (y, score) in given.items()}
-    held_to(opened, judged, "binary/recall")
+    held_to(opened, judged, "binary/recall", decided=False)  # the rows were not kept
     opened.close()
 
 
@@ -542,8 +599,15 @@ def test_the_keyboard_reaches_everything(page, comparison):
 
 def test_eight_runs_can_be_filtered(browser, tmp_path):
     given = inputs(skills=(2.2, 2.15, 2.1, 1.0, 0.9, 0.8, 0.7, 0.6), segments=None, grouping=None)
-    comparison = compare({name: evaluate(y, **options) for name, (y, options) in given.items()})
+    runs = {name: evaluate(y, **options) for name, (y, options) in given.items()}
+    comparison = compare(runs, rank_by="multiclass/accuracy", equivalence=0.35)
     opened, errors = open_page(browser, comparison.report(tmp_path / "review.html"))
+    near = [run.name for run in comparison.runs if math.isfinite(run.equivalent_within) and not run.tied]
+    assert near  # ruled out, but equivalent: the page says both wherever it says one
+    choose(opened, "metric", "accuracy")
+    for own in ("table.ranking", "#ask-table"):
+        words = opened.locator(f"{own} tr.equivalent.behind .badge").all_inner_texts()
+        assert words == ["ruled out, but equivalent within 0.35"] * len(near)
 
     def shown():
         rows = opened.locator("table.ranking tbody tr").evaluate_all(
@@ -573,7 +637,7 @@ def test_few_runs_have_no_filter_and_one_run_no_rival(page, browser, evaluations
     opened, errors = open_page(browser, compare({name: own}).report(tmp_path / "one.html"))
     ask(opened, "groups")
     choose(opened, "of-groups", "recall")
-    held_to(opened, {name: own}, "binary/recall")
+    held_to(opened, {name: own}, "binary/recall", decided=False)
     assert errors == []
     opened.close()
 

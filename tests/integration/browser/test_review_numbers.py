@@ -5,21 +5,30 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cmtrack.report
-from cmtrack import Metric
+from cmtrack import Grouping, Metric, evaluate
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.inference import N_DRAWS
+from cmtrack.comparison.ranking import identity, judged_by
+from cmtrack.comparison.run import Candidate, Run
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.expression import NotArithmetic, Program, record
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
+from cmtrack.metrics.paired import FEWEST_ROWS, SAME, SHARE_ROUNDING
 from cmtrack.metrics.results import Results
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics import BinaryCounts
+from support.problems import random_guesses, random_labels
 
 TEMPLATES = Path(cmtrack.report.__file__).parent / "templates"
 OWN = (
@@ -137,7 +146,8 @@ def expected_of(metric: Metric, counts: BinaryCounts, squares: BinaryCounts | No
 def script(browser):
     """A page in which the functions of the script are known."""
     page = browser.new_page()
-    page.add_script_tag(content=(TEMPLATES / "numbers.js").read_text(encoding="utf-8"))
+    for name in ("numbers.js", "decide.js"):
+        page.add_script_tag(content=(TEMPLATES / name).read_text(encoding="utf-8"))
     yield page
     page.close()
 
@@ -217,3 +227,72 @@ def test_an_error_of_rounding_is_none(name, counts, squares):
     )
     assert low < value < high
     assert high - low > (1.9 if squares else 0.25)
+
+
+# -- who may be the best ---------------------------------------------------------------------------------------
+
+STATE = np.random.default_rng(0).bit_generator.state["state"]
+DRAWS = {"state": str(STATE["state"]), "step": str(STATE["inc"]), "times": N_DRAWS // 2}
+BIAS = Metric("own/bias", lambda b: (b.fp - b.fn) / sum(b), of="binary", better="nearest zero", low=-1.0, high=1.0)
+JUDGED = (
+    "binary/recall",
+    "binary/precision",
+    "binary/fpr",
+    "binary/matthews_corrcoef",
+    "multiclass/accuracy",
+    "own/bias",
+)
+
+
+@pytest.mark.slow
+def test_numbers_are_drawn_as_numpy_draws_them(script):
+    found = np.array(script.evaluate("draws => normals(draws, 4).map(own => Array.from(own))", DRAWS)).T
+    assert np.abs(found - np.random.default_rng(0).standard_normal((N_DRAWS // 2, 4))).max() < 1e-13
+
+
+def runs_of(seed: int) -> list[Candidate]:
+    """Runs of few rows and many, near and far, some of them alike, with and without weights."""
+    rng = np.random.default_rng(seed)
+    n, size, change = rng.choice([30, 80, 200, 600]), rng.choice([2, 3, 4, 5, 8]), rng.choice([0.02, 0.1, 0.3])
+    y = random_labels(n, 3, rng)
+    answers = [random_guesses(y, 3, 0.75, rng)]
+    for k in range(1, size):
+        changed = np.where(rng.random(n) < change * k / 2, rng.integers(0, 3, n), answers[0])
+        answers.append(answers[-1] if k == 3 else changed)
+    mode = str(rng.choice(["relaxed", "strict"]))
+    options: dict[str, Any] = {"grouping": Grouping({"a": [0, 1], "b": [2]}, mode, positive="a")}
+    if kind := rng.choice(["", "frequency", "sampling"]):
+        weights = rng.integers(0, 4, n) if kind == "frequency" else rng.uniform(0.1, 3, n)
+        options |= {"sample_weight": np.append(1, weights[1:]), "weights_are": str(kind)}
+    made = [evaluate(y, own, labels=[0, 1, 2], extra_metrics=[BIAS], **options) for own in answers]
+    return [Candidate(Run(name, name), one) for name, one in zip("bfahcgde", made, strict=False)]
+
+
+@pytest.mark.slow
+@settings(max_examples=400 if os.environ.get("CMTRACK_TEST_ALL") else 8, deadline=None)
+@given(seed=st.integers(0, 10**6), level=st.sampled_from([0.95, 0.8, 0.99]))
+def test_who_may_be_the_best_is_what_python_decides(script, seed, level):
+    candidates = runs_of(seed)
+    first = candidates[0].evaluation
+    weights, n = first.rows.weights, len(first.rows)
+    whole = weights is not None and weights.dtype.kind == "i"
+    rows = {"times": weights.tolist() if whole else [1] * n, "classes": first.rows.actual.tolist()}
+    rows["weights"] = [1.0] * n if weights is None or whole else weights.tolist()
+    ordered = sorted(candidates, key=identity)
+    places = [ordered.index(one) for one in candidates]
+    rule = {"level": level, "z": normal_quantile(level), "same": SAME, "rounding": SHARE_ROUNDING,
+            "fewest": FEWEST_ROWS, "draws": DRAWS}  # fmt: skip
+    asked, expected = [], []
+    for metric in JUDGED:
+        values = [one.evaluation.metrics[metric] for one in candidates]
+        psi = [one.evaluation.influence(metric) for one in candidates]
+        if not np.isfinite(values).all() or any(own is None for own in psi):
+            continue
+        criterion = Criterion.of(metric, first.catalog)
+        tied = {run.name: run.tied for run in judged_by(candidates, criterion, level, 0)}
+        expected.append([tied[one.name] for one in candidates])
+        answers = [one.evaluation.answers(metric).tolist() for one in candidates]
+        asked.append([values, [own.tolist() for own in psi], rows | {"answers": answers}, criterion.direction])
+    assert asked
+    call = "([asked, places, rule]) => asked.map(own => mayBeBest(...own, places, rule))"
+    assert script.evaluate(call, [asked, places, rule]) == expected
