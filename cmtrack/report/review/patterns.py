@@ -83,4 +83,4 @@ def _alike(
         key = np.unique(key * (part.max(initial=0) + 1) + part, return_inverse=True)[1]
     places = np.unique(key, return_index=True)[1]
     times = np.bincount(key, None if fractions is not None else weights).astype(np.int64)
-    return codes[places], times, None if fractions is None else fractions[places]
+    return codes[places], times, None if fractions is None else fractions[places].astype(np.float64)

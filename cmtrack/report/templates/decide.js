@@ -156,8 +156,8 @@
     function leads(i, rivals) {  // of each draw, with both signs, the largest lead over run i
       var out = new Float64Array(draws);
       rivals.forEach(function (j) {
-        for (var n = 0, half = data.draws.times; n < half; n++) {
-          var lead = (errors[j][n] - errors[i][n]) / error[i][j];
+        for (var n = 0, half = data.draws.times, theirs = errors[j], ours = errors[i], scale = 1 / error[i][j]; n < half; n++) {
+          var lead = (theirs[n] - ours[n]) * scale;
           if (lead > out[n]) { out[n] = lead; }
           if (-lead > out[n + half]) { out[n + half] = -lead; }
         }
@@ -169,7 +169,7 @@
       order.forEach(function (_, j) { if (j !== i) { most = Math.max(most, statistic[j][i]); } });
       if (!(most > 0) || most < data.z) { return true; }
       // at size 2 and with no error nothing is drawn; nor where far fewer draws reach it than would count
-      if (size === 2 || !rivals.length || (size - 1) * Math.exp(-most * most / 2) < (alpha - first) / 4) { return false; }
+      if (size === 2 || !rivals.length || (size - 1) * Math.exp(-most * most / 2) / most / 2.5 < (alpha - first) / 3) { return false; }
       errors = errors || errorsOf(joint, data, signs);
       var all = leads(i, rivals).sort(), bound = Math.max(all[Math.min(Math.ceil((1 - alpha / 10) * draws), draws) - 1], data.z);
       var near = rivals.filter(function (j) { return statistic[j][i] + bound > 0; });
@@ -183,7 +183,7 @@
     var size = joint.length, root = rootOf(joint), z = normals(data.draws, size), most = Math.max.apply(null, joint.map(function (row, k) { return row[k]; }));
     return joint.map(function (row, r) {
       var k = joint.findIndex(function (own, j) { return row[r] + own[j] - 2 * row[j] <= data.same * most; }), out = new Float64Array(data.draws.times);
-      z.forEach(function (column, c) { for (var n = 0; n < out.length; n++) { out[n] += signs[r] * root[c][k] * column[n]; } });
+      z.forEach(function (column, c) { for (var n = 0, by = signs[r] * root[c][k]; n < out.length; n++) { out[n] += by * column[n]; } });
       return out;
     });
   }
