@@ -1,4 +1,4 @@
-"""What every run answers to each row, for the review's script: rows that all runs answer alike are one pattern."""
+"""Answers of every run to each row, for the review's script: rows that all runs answer alike are one pattern."""
 
 from __future__ import annotations
 
