@@ -129,7 +129,8 @@ class Tally:
         """Print means with standard errors."""
         print(f"{self.title}: R {self.draws}, fit rejected in {self.withdrawn}")
         for name, lists in self.off.items():
-            told = ", ".join(f"{key} {with_error(values, 4)}" for key, values in lists.items())
+            known = {key: values for key, values in lists.items() if np.isfinite(values).any()}
+            told = ", ".join(f"{key} {with_error(values, 4)}" for key, values in known.items())
             ratio = np.nanmean(lists["moved"]) / np.nanmean(lists["as it is"])
             print(f"  {name:28} {told}; moved/as it is {ratio:.3f}", flush=True)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.transport import Transported
     from cmtrack.grouping import Label
 
+_MOST_SHARES = 8
 _prefix = click.option("--prefix", default="", help="Prefix that the evaluation was logged under.")
 _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 
@@ -108,15 +109,19 @@ def _print(found: Transported) -> None:
     from cmtrack.cli.summary import new_table, print_warnings
     from cmtrack.report import formatting as fmt
 
-    console, frame = terminal(), found.to_frame()
-    headline = set(found.evaluation.headline)
-    table = new_table("Here and there", "metric", "here", "there", "low", "high", "why", right=4)
-    for row in frame.to_dict("records"):
+    console, frame, shares = terminal(), found.to_frame(), found.by_name
+    headline, several = set(found.evaluation.headline), len(shares) > 2
+    where = ", ".join(f"{name} {100 * share:.3g} %" for name, share in list(shares.items())[:_MOST_SHARES])
+    title = f"Where the shares are: {where}{', …' if len(shares) > _MOST_SHARES else ''}"
+    names = ["metric", "here", "there", "low", "high"]
+    table = new_table(title, *names, *(["why"] if several else []), right=4)
+    for row in frame.to_dict("records") if not found.withdrawn else ():
         if row["metric"] in headline:
-            title = fmt.metric_title(row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog)
-            numbers = (fmt.number(row[name]) for name in ("here", "there", "low", "high"))
-            table.add_row(plain(title), *numbers, plain(row["why"]))
-    console.print(table)
+            heading = fmt.metric_title(row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog)
+            numbers = (fmt.number(row[name]) for name in names[1:])
+            table.add_row(plain(heading), *numbers, *([plain(row["why"])] if several else []))
+    if table.row_count:
+        console.print(table)
     print_warnings(console, found.warnings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,7 @@ class Resolution:
         -----
         ``n = (z + z_.8)^2 s^2 / d^2``, s^2 the rows times the squared standard error of the difference.
         """
-        if not 0 < difference < math.inf:
+        if not (isinstance(difference, numbers.Real) and 0 < difference < math.inf):
             raise ValueError(f"difference must be a finite number above 0, got {difference!r}")
         if run is not None and run not in self.errors:
             raise ValueError(f"run must be one of {list(self.errors)[:10]}, got {run!r}")

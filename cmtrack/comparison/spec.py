@@ -7,6 +7,7 @@ query of the live page and the snippet that makes a review again are made from i
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass
 from pathlib import Path
@@ -24,26 +25,30 @@ if TYPE_CHECKING:
 # -- what an option may be ---------------------------------------------------------------------------------------
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def _margin(margin: float | None) -> float | None:
-    if margin is not None and not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be a finite number that is not negative, got {margin!r}")
+    if margin is not None and not (_is_number(margin) and 0 <= margin < math.inf):
+        raise ValueError(f"margin must be a finite number that is not negative, got {margin!r:.60}")
     return margin
 
 
 def _equivalence(margin: float | None) -> float | None:
-    if margin is not None and not 0 < margin < math.inf:
-        raise ValueError(f"equivalence must be a finite margin above 0, got {margin!r}")
+    if margin is not None and not (_is_number(margin) and 0 < margin < math.inf):
+        raise ValueError(f"equivalence must be a finite margin above 0, got {margin!r:.60}")
     return margin
 
 
 def _shares(shares: Any) -> Any:
     if isinstance(shares, Mapping):  # names as texts, as in files
-        if not all(isinstance(share, (int, float)) for share in shares.values()):
+        if not all(map(_is_number, shares.values())):
             raise TypeError(f"at must be a share, or shares by class or group, got {shares!r:.60}")
         return {str(name): float(share) for name, share in shares.items()}
     if shares is None:
         return shares
-    if isinstance(shares, bool) or not isinstance(shares, (int, float)) or not 0 <= shares <= 1:
+    if not (_is_number(shares) and 0 <= shares <= 1):
         raise ValueError(f"at must be a share between 0 and 1, or shares by class or group, got {shares!r:.60}")
     return float(shares)
 

@@ -142,7 +142,8 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
     if not all(0 <= share <= 1 for share in wanted) or left < -1e-9 or (not rest.any() and abs(left) > 1e-9):
         raise ValueError(f"shares must lie between 0 and 1 and sum to 1, got {given!r:.80}")
     if rest.any():
-        names, wanted = [*names, "all others"], [*wanted, max(left, 0.0)]
+        others = quoted(labels[int(rest.argmax())]) if rest.sum() == 1 else "all others"
+        names, wanted = [*names, others], [*wanted, max(left, 0.0)]
         members = {**members, object(): rest}
     strata = np.argmax(list(members.values()), axis=0)
     by_class = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
@@ -545,6 +546,12 @@ class Transported:
         """True where the target's scores do not fit the labelled ones: the metrics are NaN then."""
         return self.fit_pvalue < LEVEL
 
+    @property
+    def by_name(self) -> dict[str, float]:
+        """The share of each class or group that one was given or estimated of, by its name for people."""
+        target = self.moved.target
+        return dict(zip(target.names, np.bincount(target.strata, target.shares).tolist(), strict=True))
+
     @cached_property
     def metrics(self) -> dict[str, float]:
         """Every metric that can be moved, by its full name; NaN where it is undefined (see :attr:`undefined`)."""
@@ -651,8 +658,7 @@ class Transported:
         ]
         if few:
             out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
-        ends = np.bincount(target.strata, target.shares)
-        absent = [name for name, share in zip(target.names, ends, strict=True) if share < 1e-6]
+        absent = [name for name, share in self.by_name.items() if share < 1e-6]
         if target.estimated is not None and absent:
             out.append(f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are too narrow")
         summed = isinstance(self.evaluation.rows, Predictions) and target.estimated is None
@@ -716,9 +722,10 @@ class Transported:
             Pearson's X² of the answers by set, summed over the actual classes; a small p-value speaks against moving
             the metrics. NaN without a degree of freedom.
         """
-        if audited.labels != self.evaluation.labels:
-            got, known = listed(audited.labels, 8), listed(self.evaluation.labels, 8)
-            raise ValueError(f"the audited rows must have the classes {known}, got {got}")
+        got, known = getattr(audited, "labels", ()), self.evaluation.labels
+        if got != known:
+            text = listed(got, 8) if got else f"{audited!r:.80}"
+            raise ValueError(f"audited must be an evaluation of the classes {listed(known, 8)}, got {text}")
         both = np.stack([one.confusion_matrix.counts for one in (self.evaluation, audited)]).astype(np.float64)
         rows, columns = both.sum(axis=2), both.sum(axis=0)
         seen = (rows > 0).all(axis=0)
@@ -929,7 +936,7 @@ def _are_scores(evaluation: Evaluation, given: Any) -> bool:
         return any(np.ndim(value) for value in given.values())
     if column_names(given) is not None or np.ndim(given) > 1:
         return True
-    return np.ndim(given) == 1 and len(evaluation.labels) == 2 != len(given) > 0
+    return np.ndim(given) == 1 and len(evaluation.labels) == 2 != len(given)
 
 
 def transported(

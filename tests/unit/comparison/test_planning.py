@@ -52,7 +52,7 @@ def test_more_runs_need_more() -> None:
     assert more.quantile == pytest.approx(2.241402727604947)  # Bonferroni
 
 
-@pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf"), "x"])
 def test_a_difference_must_be_above_0(difference: float) -> None:
     resolution = compare(PAIR, rank_by="multiclass/accuracy").resolution
     with pytest.raises(ValueError, match="difference must be a finite number above 0, got"):
@@ -120,7 +120,7 @@ def test_a_review_of_one_run_or_two_metrics_has_nothing_of_it() -> None:
     assert front.to_dict()["looks"] is None
 
 
-@pytest.mark.parametrize("margin", [0, -0.01, float("inf")])
+@pytest.mark.parametrize("margin", [0, -0.01, float("inf"), "x", True])
 def test_a_margin_of_equivalence_is_above_0(margin: float) -> None:
     with pytest.raises(ValueError, match="equivalence must be a finite margin above 0, got"):
         compare(PAIR, equivalence=margin)

@@ -110,6 +110,11 @@ def test_errors_are_those_of_the_rows_within_each_class(shares: Any) -> None:
         assert own == pytest.approx(realised / 500, rel=1e-6, abs=1e-12), name
 
 
+def test_shares_by_name_are_those_that_were_given() -> None:
+    assert GROUPED.at({"high": 0.2}).by_name == pytest.approx({"“high”": 0.2, "all others": 0.8})
+    assert TWO.at(0.05).by_name == pytest.approx({"“1”": 0.05, "“0”": 0.95})
+
+
 def test_own_shares_give_the_metrics_here() -> None:
     there = GROUPED.at(np.bincount(Y) / len(Y))
     assert len(there.metrics) > 100
@@ -405,7 +410,7 @@ def test_homogeneity_as_in_the_vector() -> None:
         2,
         pytest.approx(0.28728201, abs=1e-8),
     )
-    with pytest.raises(ValueError, match="the audited rows must have the classes"):
+    with pytest.raises(ValueError, match=r"audited must be an evaluation of the classes \[0, 1\], got \[0, 1, 2, 3\]"):
         TWO.at(0.05).homogeneity(of_table(FOUR))
 
 
