@@ -27,6 +27,8 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 GROUPS = 5
 LEVEL = 0.05
 """p-value of the fit below which it is rejected."""
+_MOST_TILTED = 10
+"""Classes up to which the score of each is tilted: it takes a tenth of a second a class."""
 _FARTHEST = 5.0
 """Largest tilt that is looked at: exp of so many standard deviations of the score's logit."""
 _LEAST = 1e-9
@@ -224,27 +226,6 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
     return shares @ inverse, (np.abs(free) < 1e-3).all(axis=1)
 
 
-def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: FloatArray) -> tuple[float, int, float]:
-    """Pearson's X^2 of the target's bins against the mixture of the labelled ones: statistic, df, p-value.
-
-    Taken at its minimum over shares, with the errors at the given ones. At those, which know more than the bins,
-    it would not lose a degree of freedom for each share (Chernoff & Lehmann 1954, Ann. Math. Statist. 25, 579-586).
-    With half a count in each bin: fewer leave bins that a rare class seems never to reach, and reject too often.
-    Classes without labelled samples have no share.
-    """
-    table, binned = _grouped(labelled, target, GROUPS)
-    known = table.sum(axis=1) > 0
-    counts, own = table[known], np.nan_to_num(shares[known])
-    densities = np.stack([smoothed(row) for row in counts], axis=1)
-    n = float(binned.sum())
-    error = np.sqrt(densities @ (own / n + own**2 / counts.sum(axis=1)))
-    gap = (binned / n - densities @ own) / error
-    change = (densities[:, :-1] - densities[:, -1:]) / error[:, None]
-    statistic = float(((gap - change @ np.linalg.lstsq(change, gap, rcond=None)[0]) ** 2).sum())
-    df = len(error) - len(own)
-    return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
-
-
 def _added(counts: FloatArray) -> float:
     """The part of a count that each bin of labelled counts (K, B) is given: a half with two classes, a Bth with more.
 
@@ -337,9 +318,10 @@ class BinnedShares:
     target: FloatArray
     place: FloatArray
     best: IntArray | None = None
+    given: FloatArray | None = None
 
     @classmethod
-    def of_tops(cls, labelled: TopScoreCounts, target: TopScoreCounts) -> BinnedShares:
+    def of_tops(cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None) -> BinnedShares:
         """By most probable class and quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
         group = _groups(labelled, GROUPS)
@@ -349,7 +331,7 @@ class BinnedShares:
         used, place = np.unique(bins[held], return_inverse=True)
         rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[held] + 1e-9
         middle = np.bincount(place, rows * np.tile(places, len(group))[held]) / np.bincount(place, rows)
-        return cls(counts, binned, middle, used // GROUPS)
+        return cls(counts, binned, middle, used // GROUPS, given)
 
     @property
     def n(self) -> float:
@@ -369,7 +351,7 @@ class BinnedShares:
     @cached_property
     def shares(self) -> FloatArray:
         """Shares of the classes, shape (K,)."""
-        return self._fitted(self.target)
+        return self._fitted(self.target) if self.given is None else self.given
 
     def _fitted(self, target: FloatArray) -> FloatArray:
         if len(self.counts) > 2:
@@ -408,7 +390,7 @@ class BinnedShares:
         gap = (part - densities @ self.shares) / error
         if least:
             gap = gap - change @ np.linalg.lstsq(change, gap, rcond=None)[0]
-        return float(gap @ gap)
+        return float((gap**2).sum())
 
     @property
     def degrees(self) -> int:
@@ -416,13 +398,20 @@ class BinnedShares:
         return len(self.target) - len(self.counts)
 
     @cached_property
-    def fit_pvalue(self) -> float:
-        """Pearson's test of the target's bins against the mixture; NaN without a degree of freedom.
+    def statistic(self) -> float:
+        """Pearson's X^2 of the target's bins against the mixture.
 
-        Taken at the shares of two classes, at the statistic's least over the shares of more (Chernoff & Lehmann 1954).
+        Of two classes at their shares. Of more at its least over shares, with the errors at these: shares that know
+        more than the bins would not cost a degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
+        579-586). Densities have half a count in each bin: with fewer, bins that a rare class seems never to reach
+        reject too often.
         """
-        statistic = self._statistic(self.target / self.n, least=len(self.counts) > 2)
-        return float(chdtrc(self.degrees, statistic)) if self.degrees > 0 else math.nan
+        return self._statistic(self.target / self.n, least=len(self.counts) > 2)
+
+    @property
+    def fit_pvalue(self) -> float:
+        """The p-value of the statistic; NaN without a degree of freedom."""
+        return float(chdtrc(self.degrees, self.statistic)) if self.degrees > 0 else math.nan
 
     def tilted(self, table: FloatArray, tilt: float) -> FloatArray:
         """Distributions over bins (..., B) times exp(tilt times the score in standard deviations), each again of 1."""
@@ -459,7 +448,19 @@ class BinnedShares:
         return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
 
     @cached_property
+    def ways(self) -> tuple[BinnedShares, ...]:
+        """The same with the scores that are tilted: of more than two classes that of each, as far as bins tell it.
+
+        Of more than ten classes the largest probability alone, which moves shares less.
+        """
+        best, size = self.best, len(self.counts)
+        if best is None or not 2 < size <= _MOST_TILTED:
+            return (self,)
+        places = (np.where(best == k, self.place, -self.place) for k in range(size))
+        return tuple(replace(self, place=place, given=self.shares) for place in places)
+
+    @cached_property
     def missed_move(self) -> FloatArray:
         """The most that a tilt which the test would miss moves each share, shape (K,); NaN without a test."""
-        moves = [np.abs(self.fitted_to(tilt) - self.shares) for tilt in self.missed]
+        moves = [np.abs(one.fitted_to(tilt) - self.shares) for one in self.ways for tilt in one.missed]
         return np.max(moves, axis=0) if moves else np.full(len(self.counts), math.nan)

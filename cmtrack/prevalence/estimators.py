@@ -32,7 +32,7 @@ from cmtrack.prevalence._cross_fitting import (
     in_turn,
 )
 from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, folds_for, scaled_shares
-from cmtrack.prevalence.class_shares import class_shares, fit_of_shares
+from cmtrack.prevalence.class_shares import BinnedShares, class_shares
 from cmtrack.prevalence.densities import ScoreCells, score_cells
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
 from cmtrack.prevalence.results import MISFIT, ClassPrevalenceEstimate, PrevalenceEstimate
@@ -419,9 +419,10 @@ def class_estimate(
     value = float(shares.values[k])
     spread = Variance(max(total - every, 0.0), own, every - own, math.nan)
     undefined = {}
-    statistic, df, pvalue = math.nan, 0, math.nan
+    binned, statistic, df, pvalue = None, math.nan, 0, math.nan
     if shares.identified.all():
-        statistic, df, pvalue = fit_of_shares(tops, wanted, shares.values)
+        binned = BinnedShares.of_tops(tops, wanted, shares.values)
+        statistic, df, pvalue = binned.statistic, binned.degrees, binned.fit_pvalue
     else:
         lost = [label for label, known in zip(labels, shares.identified, strict=True) if not known]
         undefined["by_class"] = f"not identified, because scores do not tell these classes apart: {lost[:10]}"
@@ -457,6 +458,7 @@ def class_estimate(
         scaling=scaling,
         at_target=target,
         target_weights=weights,
+        binned=binned,
     )
 
 

@@ -568,6 +568,8 @@ class ClassPrevalenceEstimate(BasePrevalence):
         The target's probabilities; of K models one after the other, where the models of all folds scored it.
     target_weights : ndarray of shape (n,) or None
         What each of these rows counts for; None: one.
+    binned : BinnedShares or None
+        The bins that the fit is tested by; None where it is not.
 
     Examples
     --------
@@ -588,6 +590,26 @@ class ClassPrevalenceEstimate(BasePrevalence):
     scaling: Scaling | None = field(repr=False)
     at_target: FloatArray = field(repr=False)
     target_weights: FloatArray | None = field(default=None, repr=False)
+    binned: BinnedShares | None = field(default=None, repr=False)
+
+    @cached_property
+    def missed_move(self) -> dict[Label, float]:
+        """The most that a shift which the test of the fit would miss moves each share; empty where there is no test.
+
+        As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than ten
+        classes by one of the largest probability, which moves shares less.
+        """
+        moves = [] if self.binned is None else self.binned.missed_move.tolist()
+        return {label: move for label, move in zip(self.classes, moves, strict=False) if math.isfinite(move)}
+
+    @property
+    def _notes(self) -> list[str]:
+        moves = self.missed_move
+        if not moves:
+            return super()._notes
+        label = max(moves, key=moves.__getitem__)
+        most = f"{100 * moves[label]:.2g} points (“{label}”)"
+        return [*super()._notes, f"A shift that the test of the fit would miss moves a share by up to {most}."]
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
         """The same with the warning, and every class's interval over the estimates without each fold."""

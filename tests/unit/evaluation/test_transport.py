@@ -357,6 +357,24 @@ def test_what_the_test_of_the_fit_would_miss_is_said() -> None:
         assert 0.3 < np.mean(seen) < 0.7
 
 
+def test_a_missed_shift_moves_the_shares_of_several_classes() -> None:
+    """Scores tilted towards a class, as little as the test sees half the time, give it the share that is said."""
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(3) / 2, 3000)
+    y = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    estimate = estimate_prevalence(p[2000:], calibration=(y[:2000], p[:2000]), density="bins")
+    binned = estimate.binned
+    assert list(estimate.missed_move) == [0, 1, 2]
+    for k, (way, move) in enumerate(zip(binned.ways, estimate.missed_move.values(), strict=True)):
+        away = [way.fitted_to(tilt)[k] - binned.shares[k] for tilt in way.missed]
+        assert away[0] < -0.02
+        assert away[1] > 0.02
+        assert move >= max(np.abs(away))
+    assert "would miss moves a share by up to" in estimate._repr_html_()
+    there = evaluate(y[:2000], y_prob=p[:2000]).at(p[2000:])
+    assert there.sensitivity["multiclass/accuracy"] > 0.02
+
+
 def test_an_estimate_adds_its_error() -> None:
     estimate = estimate_prevalence(UNLABELLED, calibration=(LABELS, LABELLED), density="bins")
     there, jointly = BINS.at(estimate), BINS.at(UNLABELLED)
