@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -49,8 +50,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slow tests first, so that no worker is left with a long file in the end."""
+    """Put the slow tests first, so that no worker is left with a long file in the end; leave out what is thinned."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if not os.environ.get("CMTRACK_TEST_ALL"):
+        seen: Counter[str] = Counter()
+        for item in items[:]:
+            thin = item.get_closest_marker("thin")
+            if thin:
+                name = item.nodeid.partition("[")[0]
+                if seen[name] % thin.args[0]:
+                    items.remove(item)
+                seen[name] += 1
 
 
 @pytest.fixture

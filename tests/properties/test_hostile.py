@@ -82,7 +82,7 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 REMOVED = object()
 REFUSED = "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
 DATA = json.loads(TEXT)
-PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 3
+PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 5
 FUZZ = settings(max_examples=200 // PART, deadline=None, suppress_health_check=list(HealthCheck))
 
 

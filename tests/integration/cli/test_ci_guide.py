@@ -105,6 +105,8 @@ def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_wha
     client.create_model_version("party", f"runs:/{champion.info.run_id}/model", champion.info.run_id)
     client.set_registered_model_alias("party", "champion", "1")
     asked = [(pipeline, candidate) for pipeline in (github, gitlab, shell) for candidate in OUTCOMES]
+    if not os.environ.get("CMTRACK_TEST_ALL"):  # each pipeline stops one, and each outcome is one of two pipelines
+        asked = [(github, "good"), (github, "bad"), (gitlab, "good"), (gitlab, "unlogged"), (shell, "bad")]
     asked = [(pipeline, candidate) for pipeline, candidate in asked if (pipeline, candidate) != (shell, "good")]
     with ThreadPoolExecutor(3) as pool:
         done = dict(zip(asked, pool.map(lambda one: job(*one), asked), strict=True))

@@ -87,25 +87,22 @@ def test_calibration_and_target_tables(table: Any) -> None:
 
 
 @pytest.mark.parametrize("grouping", [None, HYBRID])
-def test_lists(tmp_path: Path, grouping: Grouping | None) -> None:
-    frame = FRAME[["y"]].assign(p=list(P))
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("csv", "dask")])  # these know no lists
+def test_lists(tmp_path: Path, engine: str, grouping: Grouping | None) -> None:
+    table = as_table(engine, FRAME[["y"]].assign(p=list(P)), tmp_path)
     expected = evaluate(Y, y_prob=P, grouping=grouping)
-    for engine in [name for name in ENGINES if name not in ("csv", "dask")]:  # these know no lists
-        (folder := tmp_path / engine).mkdir()
-        table = as_table(engine, frame, folder)
-        assert_same(evaluate_table(table, y_true="y", y_prob="p", grouping=grouping), expected)
+    assert_same(evaluate_table(table, y_true="y", y_prob="p", grouping=grouping), expected)
 
 
-def test_booleans_and_one_column(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_booleans_and_one_column(tmp_path: Path, engine: str) -> None:
     y, _, p = random_problem(5, k=2)
     truth, score = y.astype(bool), p[:, 1]
     frame = pd.DataFrame({"y": truth, "s": score, "t": truth ^ (score > 0.8)})
-    for engine in ENGINES:
-        (folder := tmp_path / engine).mkdir()
-        table = as_table(engine, frame, folder)
-        for options in ({}, {"positive": False}):
-            expected = evaluate(truth, frame["t"], y_prob=score, **options)
-            assert_same(evaluate_table(table, y_true="y", y_pred="t", y_prob="s", **options), expected)
+    table = as_table(engine, frame, tmp_path)
+    for options in ({}, {"positive": False}):
+        expected = evaluate(truth, frame["t"], y_prob=score, **options)
+        assert_same(evaluate_table(table, y_true="y", y_pred="t", y_prob="s", **options), expected)
 
 
 # -- many rows: the grid ----------------------------------------------------------------------------------------------

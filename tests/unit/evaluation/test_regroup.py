@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ CHAIN = THREE.then(Grouping({"rest": ["a"], "high": ["b", "c"]}, "relaxed"))
 GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELAXED, "hybrid": HYBRID,
              "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
 
+HELD_OUT: dict[str, dict[str, Any]] = {
+    "calibration": {"calibration": (HELD_Y, HELD_P)},
+    "target": {"target": HELD_P},
+    "both": {"calibration": (HELD_Y, HELD_P), "target": HELD_P},
+}
+
 FROM_SCORES = ("binary/roc", "binary/average", "binary/ks", "spcc/binary", "spcc/d_", "prevalence/", "probability/",
                "calibration/", "confidence/")  # fmt: skip
 
@@ -36,20 +43,34 @@ def evaluate(*args: Any, **options: Any) -> Evaluation:
     return replace(cmtrack.evaluate(*args, **options), rows=None)
 
 
+@cache
+def evaluated(grouping: str, given: str = "", probabilities: bool = True, weighted: bool = False) -> Evaluation:
+    """One with its rows, made once for all tests that have it."""
+    return cmtrack.evaluate(
+        Y, PRED, y_prob=P if probabilities else None, grouping=GROUPINGS[grouping],
+        sample_weight=WEIGHTS if weighted else None, **HELD_OUT.get(given, {}),
+    )  # fmt: skip
+
+
+@cache
+def loaded(grouping: str, probabilities: bool, weighted: bool) -> Evaluation:
+    return replace(evaluated(grouping, "", probabilities, weighted), rows=None)
+
+
 def from_counts(evaluation: Evaluation) -> dict[str, float]:
     return {name: v for name, v in evaluation.metrics.items() if not name.startswith(FROM_SCORES)}
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("after", [name for name in GROUPINGS if name != "none"])
 @pytest.mark.parametrize("before", GROUPINGS)
 def test_counts_are_those_of_a_fresh_evaluation(before: str, after: str, probabilities: bool, weighted: bool) -> None:
-    options: dict[str, Any] = {"y_prob": P if probabilities else None, "sample_weight": WEIGHTS if weighted else None}
     grouping = GROUPINGS[after]
     assert grouping is not None
-    fresh = evaluate(Y, PRED, grouping=grouping, **options)
-    regrouped = evaluate(Y, PRED, grouping=GROUPINGS[before], **options).regroup(grouping)
+    fresh = loaded(after, probabilities, weighted)
+    regrouped = loaded(before, probabilities, weighted).regroup(grouping)
     assert regrouped.reduced == fresh.reduced
     assert regrouped.binary == fresh.binary
     assert regrouped.positive == fresh.positive
@@ -146,8 +167,8 @@ def test_regrouped_is_saved(tmp_path: Any) -> None:
 def test_with_its_rows_nothing_is_lost(before: str, after: str) -> None:
     grouping = GROUPINGS[after]
     assert grouping is not None
-    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before]).regroup(grouping)
-    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping)
+    regrouped = evaluated(before).regroup(grouping)
+    assert regrouped == evaluated(after)
     assert regrouped.notes == ()
 
 
@@ -167,13 +188,7 @@ def test_what_a_regrouping_lost_is_stored_by_name() -> None:
     assert first.lost == frozenset()
 
 
-HELD_OUT: dict[str, dict[str, Any]] = {
-    "calibration": {"calibration": (HELD_Y, HELD_P)},
-    "target": {"target": HELD_P},
-    "both": {"calibration": (HELD_Y, HELD_P), "target": HELD_P},
-}
-
-
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("after", ["three", "odd_even", "chain"])
 @pytest.mark.parametrize("before", ["none", "low_high", "relaxed"])
@@ -181,14 +196,12 @@ HELD_OUT: dict[str, dict[str, Any]] = {
 def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
     given: str, before: str, after: str, weighted: bool
 ) -> None:
-    options: dict[str, Any] = {"sample_weight": WEIGHTS if weighted else None}
     grouping = GROUPINGS[after]
     assert grouping is not None
-    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before], **HELD_OUT[given], **options)
-    regrouped = first.regroup(grouping)
-    fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **options)
+    regrouped = evaluated(before, given, weighted=weighted).regroup(grouping)
+    fresh = evaluated(after, weighted=weighted)
     if (before, after) in (("none", "three"), ("low_high", "chain"), ("relaxed", "chain")):  # alike: all still serves
-        fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given], **options)
+        fresh = evaluated(after, given, weighted=weighted)
         assert regrouped.notes == ()
     else:
         (note,) = regrouped.notes
@@ -207,8 +220,8 @@ def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
 def test_labelled_scores_of_the_same_group_still_serve(after: str, given: str) -> None:
     grouping = GROUPINGS[after]
     assert grouping is not None
-    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, **HELD_OUT[given]).regroup(grouping)
-    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given])
+    regrouped = evaluated("low_high", given).regroup(grouping)
+    assert regrouped == evaluated(after, given)
     assert regrouped.notes == ()
     assert regrouped.prevalence is not None
 
