@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 CONFIDENT = 0.9
 MISMATCH = "mismatch"
 """What ``predicted`` may be of a step: the right group, by a pair of classes that it does not accept."""
+CLASSES, STEP, ASIDE, OTHER = "c", "s", "m", "o"
+"""Codes in names of cells: matrix of classes, of a step (before its place), mismatches, other classes."""
 TOTAL = "total"
 """Entry of a frame's ``attrs``: how many rows there are, of which the frame has the first."""
 
@@ -80,17 +82,17 @@ def rows_where(
     joined = None if table is None else joined_columns(evaluation, table, row_ids)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
-    certain = certainty(rows, np.arange(len(rows)))
+    places = np.flatnonzero(chosen)
+    certain = certainty(rows, places)
     if confident is not None and confident is not False:
         least = CONFIDENT if confident is True else float(confident)
         if certain is None or evaluation.statistics.ranking_only:
             raise ValueError("confident needs probabilities of the rows, which are not here")
         if not 0 < least <= 1:
             raise ValueError(f"confident must be a probability above 0 and at most 1, got {confident!r}")
-        chosen &= certain >= least
-    places = np.flatnonzero(chosen)
+        places, certain = places[certain >= least], certain[certain >= least]
     if certain is not None:
-        places = places[np.argsort(-certain[places], kind="stable")]
+        places = places[np.argsort(-certain, kind="stable")]
     frame = frame_of(rows, places[:limit], {"": rows}, joined)
     frame.attrs[TOTAL] = len(places)
     return frame

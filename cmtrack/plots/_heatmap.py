@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -183,8 +183,15 @@ def draw_image(
     return image
 
 
+def name_cells(image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]) -> None:
+    """Name the cells of a drawn matrix, so that a page can make links of them: rows and columns by short codes."""
+    image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"  # type: ignore[attr-defined]
+
+
 class _Cells(AxesImage):
     """An image that stays vector cells in SVG."""
+
+    cells = ""
 
     def draw(self, renderer: RendererBase, *args: Any, **kwargs: Any) -> None:
         shown = self.get_array()
@@ -195,7 +202,7 @@ class _Cells(AxesImage):
             opacity = self.get_alpha()
             if opacity is not None:  # on white, as their texts are chosen for
                 colours = 1 - np.asarray(opacity)[..., None] * (1 - colours)
-            renderer.draw_cells(colours, (x, y, to_x, to_y))
+            renderer.draw_cells(colours, (x, y, to_x, to_y), self.cells)
             if renderer.raster is None:
                 return
             renderer = renderer.raster

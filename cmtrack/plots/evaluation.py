@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmtrack.digits import p_text
+from cmtrack.evaluation.rows import ASIDE, CLASSES, OTHER, STEP
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.names import encode_label
@@ -20,7 +21,7 @@ from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.results import ASSUMES, MISFIT
 
 from . import _text as text
-from ._heatmap import FEW
+from ._heatmap import FEW, name_cells
 from .classes import ClassCurve, plot_class_curves
 from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
@@ -67,12 +68,27 @@ def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
     matrix, positive = evaluation.confusion_matrix, evaluation.positive
     if len(matrix.labels) <= WHOLE_UP_TO:
         counts, labels = in_order(matrix.counts, matrix.labels)
-        return plot_confusion_matrix(counts, labels, positive=positive, title="Confusion matrix")
+        figure = plot_confusion_matrix(counts, labels, positive=positive, title="Confusion matrix")
+        return with_named_cells(figure, 0, evaluation, "", labels)
     part = with_others(matrix.counts, matrix.labels, positive)
-    return plot_reduced_matrix(
+    figure = plot_reduced_matrix(
         part.counts, part.mismatches, part.labels, positive=positive, of="class", caption=part.caption,
         title="Confusion matrix of the most confused classes",
     )  # fmt: skip
+    return with_named_cells(figure, 0, evaluation, "", part.labels)
+
+
+def with_named_cells(figure: Figure, panel: int, evaluation: Evaluation, step: str, shown: Sequence[object]) -> Figure:
+    """A figure whose matrix in a panel has named cells: codes of the classes, or of the groups of a step, by place."""
+    matrix, labels = CLASSES, evaluation.labels
+    if step:
+        place = [one.name for one in evaluation.reduced].index(step)
+        matrix, labels = f"{STEP}{place}", evaluation.reduced[place].labels
+    codes = [labels.index(label) if label in labels else OTHER for label in shown]
+    sides: tuple[tuple[list[Any], list[Any]], ...] = ((codes, codes), (codes, [ASIDE]), ([ASIDE], codes))
+    for image, (rows, columns) in zip(figure.axes[panel].images, sides, strict=False):
+        name_cells(image, matrix, rows, columns)
+    return figure
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
@@ -88,7 +104,8 @@ def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Fi
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
     """The reduced matrix of a grouping step."""
     title = f"Reduced confusion matrix “{_shown(step.name)}”"
-    return plot_reduced_matrix(step.counts, step.mismatches, step.labels, positive=step.positive, title=title)
+    figure = plot_reduced_matrix(step.counts, step.mismatches, step.labels, positive=step.positive, title=title)
+    return with_named_cells(figure, 0, evaluation, step.name, step.labels)
 
 
 def _shown(name: object) -> str:

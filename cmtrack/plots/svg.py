@@ -111,10 +111,11 @@ class SvgRenderer(RendererBase):
         self._groups: list[bool] = []
         self._defined: dict[object, str] = {}
         self._areas: list[tuple[float, float, float, float]] = []
+        self._named: list[str] = []
 
     def content(self) -> str:
-        """The elements."""
-        return "".join(self._parts)
+        """The elements, and above all others an empty one for each matrix whose cells have names, with its place."""
+        return "".join(self._parts + self._named)
 
     # -- what matplotlib asks a renderer ---------------------------------------------------------------------
 
@@ -235,15 +236,17 @@ class SvgRenderer(RendererBase):
 
     # -- what artists of our own ask ---------------------------------------------------------------------------
 
-    def draw_cells(self, rgba: FloatArray, box: tuple[float, float, float, float]) -> None:
+    def draw_cells(self, rgba: FloatArray, box: tuple[float, float, float, float], names: str = "") -> None:
         """Cells of shape (rows, columns, 4), row 0 on top, that fill (left, bottom, right, top) in pixels."""
         left, low, right, top = box
         self._areas.append((min(left, right), min(low, top), max(left, right), max(low, top)))
         pixels = np.rint(255 * rgba).astype(np.uint8)
         rows, columns = pixels.shape[:2]
+        across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
+        place = f"{self._whole(left)} {self._whole(self.height - top)}"
+        if names:
+            self._named.append(f'<g data-cells="{escape(names)} {place} {across:.4g} {high:.4g}"></g>')
         if rows * columns <= _SQUARES:
-            across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
-            place = f"{self._whole(left)} {self._whole(self.height - top)}"
             self._parts.append(
                 f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
                 f"{_squares(pixels)}</g>"

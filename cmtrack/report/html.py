@@ -9,8 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
+from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.files import write_whole
@@ -27,6 +30,7 @@ _SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _FIRST = '<meta charset="utf-8">'
 _META = re.compile(r'\n<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
+_CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
@@ -76,16 +80,32 @@ def _meta(html: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{_policy(html)}">'
 
 
-def figure_block(picture: Picture) -> dict[str, Any]:
-    """A picture as the pages show it."""
+def figure_block(picture: Picture, opens: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """A picture as the pages show it, and above it links on the cells of its matrices to what they open, by id."""
+    links = "".join(_links(found[1], opens) for found in _CELLS.finditer(picture.svg))
+    sheet = picture.svg[: picture.svg.find(">") + 1].replace('role="img"', 'class="links" role="group"', 1)
     return {
         "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
         "svg": picture.svg,
+        "links": f"{sheet}{links}</svg>" if links else "",
         "small": picture.width <= _SMALL_FIGURE,
         "section": picture.section,
     }
+
+
+def _links(cells: str, opens: Mapping[str, str]) -> str:
+    """Links on a matrix whose cells are named and placed by :func:`cmtrack.plots._heatmap.name_cells`."""
+    matrix, rows, columns, *box = cells.split(" ")
+    x, y, across, high = map(float, box)
+    return "".join(
+        f'<a class="cell" href="#{target}" aria-label="{escape(opens[target])}"><title>{escape(opens[target])}</title>'
+        f'<path d="M{x + j * across:.0f} {y + i * high:.0f}h{across:.0f}v{high:.0f}h-{across:.0f}z"/></a>'
+        for i, row in enumerate(rows.split(","))
+        for j, column in enumerate(columns.split(","))
+        if (target := f"rows-{matrix}-{row}-{column}" if row != "m" else f"rows-{matrix}-{column}-m") in opens
+    )
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.rows import TOTAL
+from cmtrack.evaluation.rows import ASIDE, CLASSES, MISMATCH, STEP, right_rows, step_called
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.predictions import Predictions
 
@@ -51,33 +51,93 @@ def has_probabilities(rows: Predictions) -> bool:
     return rows.source is not None and not rows.source.ranking_only
 
 
-def behind_confusions(evaluation: BaseEvaluation | None) -> dict[str, Any] | None:
-    """The surest rows of the most frequent confusions, a table for each; None without rows or without errors."""
+class _Cell(NamedTuple):
+    """A cell of a matrix that has rows: its matrix and step, its codes there, and how many."""
+
+    matrix: str
+    step: str | None
+    actual: int
+    predicted: int | str
+    rows: int
+    right: bool
+
+
+def behind_confusions(evaluation: BaseEvaluation | None, most: int = MAX_CELLS) -> dict[str, Any] | None:
+    """The surest rows of cells of the matrices, a table for each; None without rows or without errors.
+
+    The matrices take turns until there are so many tables: confusions first, the largest first, then what is right;
+    the classes that are right are the last of all.
+    """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
-    rows, size = evaluation.rows, len(evaluation.labels)
-    counted = rows.actual != rows.predicted
-    if rows.weights is not None:
-        counted &= rows.weights > 0
-    cells, counts = np.unique(rows.actual[counted] * size + rows.predicted[counted], return_counts=True)
-    if not len(cells):
+    matrices = [_cells(evaluation, evaluation.rows, None, CLASSES)]
+    if all(cell.right for cell in matrices[0]):
         return None
-    order = np.argsort(-counts, kind="stable")[:MAX_CELLS]
-    scored = has_probabilities(rows)
-    reading = f"{'The surest mistakes first. ' if scored else ''}{NUMBERED}"
-    if len(cells) > len(order):
-        reading += f" The {len(order)} most frequent of {len(cells):,} confusions."
-    return {"reading": reading, "cells": [_behind(evaluation, rows, *divmod(int(cells[k]), size)) for k in order]}
+    for place, step in enumerate(evaluation.reduced):
+        matrices.append(_cells(evaluation, evaluation.rows, step.name, f"{STEP}{place}"))
+    turns = sorted(
+        (cell.right and not place, k, place) for place, cells in enumerate(matrices) for k, cell in enumerate(cells)
+    )
+    listed = [matrices[place][k] for _, k, place in sorted(turns[:most], key=lambda turn: (turn[2], turn[1]))]
+    tables = [(cell, _behind(evaluation, evaluation.rows, cell)) for cell in listed]
+    confusions = [table for cell, table in tables if cell.step is None and not cell.right]
+    scored, total = has_probabilities(evaluation.rows), sum(not cell.right for cell in matrices[0])
+    reading = f"{'The surest rows first. ' if scored else ''}{NUMBERED}"
+    if total > len(confusions):
+        reading += f" The {len(confusions)} most frequent of {total:,} confusions."
+    heads = {f"Grouped: {step.name}": step.name for step in evaluation.reduced} | {"Right": None}
+    others = [
+        (head, [table for cell, table in tables if cell.step == step and (step is not None or cell.right)])
+        for head, step in heads.items()
+    ]
+    return {"reading": reading, "cells": confusions, "others": [(head, cells) for head, cells in others if cells]}
 
 
-def _behind(evaluation: Evaluation, rows: Predictions, actual: int, predicted: int) -> dict[str, Any]:
-    labels = evaluation.labels[actual], evaluation.labels[predicted]
-    frame = evaluation.rows_where(*labels, limit=PER_CELL)
-    total, names = int(frame.attrs[TOTAL]), [fmt.named(label) for label in labels]
+def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
+    """Title of each table of rows by its id, which a cell of a matrix opens."""
+    parts = [] if behind is None else [behind["cells"], *(cells for _, cells in behind["others"])]
+    return {table["id"]: table["title"] for part in parts for table in part}
+
+
+def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: str) -> list[_Cell]:
+    """The cells of a matrix that have rows, wrong ones first, those of the most rows first."""
+    composed = None if step is None else step_called(evaluation, step)
+    actual, predicted, size = rows.actual, rows.predicted, len(evaluation.labels)
+    right = right_rows(rows, composed)
+    if composed is not None:
+        actual, predicted, size = (
+            *(composed.group_of_class[codes] for codes in (actual, predicted)),
+            len(composed.labels),
+        )
+    predicted = np.where((actual == predicted) & ~right, size, predicted)  # a mismatch
+    counted = slice(None) if rows.weights is None else rows.weights > 0
+    places, counts = np.unique((actual * (size + 1) + predicted)[counted], return_counts=True)
+    cells = []
+    for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+        i, j = divmod(place, size + 1)
+        if j < size or MISMATCH not in getattr(composed, "labels", ()):  # of a group of that name they are not found
+            cells.append(_Cell(matrix, step, i, ASIDE if j == size else j, count, i == j))
+    return sorted(cells, key=lambda cell: (cell.right, -cell.rows))
+
+
+def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell) -> dict[str, Any]:
+    groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
+    aside = cell.predicted == ASIDE
+    predicted = MISMATCH if isinstance(cell.predicted, str) else groups[cell.predicted]
+    frame = evaluation.rows_where(groups[cell.actual], predicted, cell.step, limit=PER_CELL)
+    names = [fmt.named(label) for label in (groups[cell.actual], predicted)]
     heads = {"row": "Row"} | ({"id": "Id"} if shows_ids(rows) else {})
-    scores = ("probability", "probability_actual") if has_probabilities(rows) else ()
-    heads |= dict(zip(scores, (f"p of {names[1]}", f"p of {names[0]}"), strict=False))
+    if cell.step is None:
+        of = names[1:] if cell.right else names[::-1]
+    else:
+        heads |= {"actual": "Actual", "predicted": "Predicted"}
+        of = ["predicted", "actual"]
+    scores = ("probability", "probability_actual")[: len(of)] if has_probabilities(rows) else ()
+    heads |= dict(zip(scores, (f"p of {name}" for name in of), strict=False))
     columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
     heads |= {name: fmt.short(one.name) for name, one in zip(columns[:_MAX_SEGMENTS], rows.segments, strict=False)}
-    most = "" if total == len(frame) else f": the first {len(frame)}"
-    return rows_table(frame, heads, scores) | {"title": f"{total:,} {names[0]} called {names[1]}{most}", "reading": ""}
+    called = f"called {names[1]}" if not aside else "called another class of it"
+    most = "" if cell.rows == len(frame) else f": the first {len(frame)}"
+    title = f"{cell.rows:,} {names[0]} {called}{most}"
+    words = {"title": title, "reading": "", "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}"}
+    return rows_table(frame, heads, scores) | words

@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import BETWEEN, level, metric_title
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
-from cmtrack.report.rows import behind_confusions
+from cmtrack.report.rows import behind_confusions, opened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,9 @@ def report_html(
     """
     view = view_of(evaluation)
     told, content = view.told(evaluation), view.content(evaluation)
-    blocks = [figure_block(picture) for picture in pictures.values()]
+    behind = behind_confusions(rows)
+    opens = opened(behind)
+    blocks = [figure_block(picture, opens) for picture in pictures.values()]
     first = _first_picture(pictures)
     questions = []
     for key, question in narrative.QUESTIONS.items():
@@ -139,7 +141,8 @@ def report_html(
         numbers=_first_numbers(evaluation),
         first=next((block for block in blocks if block["name"] == first), None),
         questions=questions,
-        behind=behind_confusions(rows),
+        behind=behind,
+        opens=opens,
         all_metrics=evaluation_page.all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         **content,

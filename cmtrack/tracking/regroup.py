@@ -25,6 +25,7 @@ from cmtrack.tracking.package import build_into
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import TrackedRun, with_clients
 from cmtrack.tracking.send import send
+from cmtrack.tracking.settings import with_kept_rows
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -286,6 +287,7 @@ class _Job:
                 run_name=run.name,
                 prefix=self.prefix,
                 figures=self.figures,
+                listed=with_kept_rows(evaluation)[0],
             )
             made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
             known[names.REGROUPING] = f"{mark} {made}".strip()

@@ -21,7 +21,7 @@ from cmtrack.names import quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots import review as plots
 from cmtrack.plots.classes import plot_class_curves
-from cmtrack.plots.evaluation import class_curve, hardest_classes
+from cmtrack.plots.evaluation import class_curve, hardest_classes, with_named_cells
 from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES
@@ -29,6 +29,7 @@ from cmtrack.report.review.phrases import criterion_title
 from cmtrack.report.review.shown import MAX_RUNS, alike, changes_of, headline, judged_section, of_classes, rival
 from cmtrack.statistics.inputs import FloatArray
 
+_MATRICES = 6
 _CLASSES = 2  # of which curves are drawn
 _CURVES = 4  # reliability curves in one figure
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
@@ -87,7 +88,7 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
     if other is None or changes is None or not changes.significant(ranking.confidence_level).any():
         return None
     sizes = [_class_sizes(one, changes.step) for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
-    return plots.plot_matrix_difference(
+    figure = plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
         first=other.name,
@@ -96,6 +97,12 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
         counts=changes.counts,
         totals=np.minimum(*sizes),
     )
+    return with_named_cells(figure, 0, _chosen(ranking)[1], changes.step, changes.labels)
+
+
+def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
+    """Place and evaluation of the run to take, which is of single classes."""
+    return next((k, own) for k, (run, own) in enumerate(of_classes(ranking)) if run is ranking.foremost)
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
@@ -115,17 +122,19 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
     runs = of_classes(ranking)
     if not runs:
         return None
-    first = runs[0][1]
-    if len(first.labels) > MAX_CLASSES and alike(ranking, frozenset({"grouping"})):
-        for step in first.reduced:
-            if len(step.labels) <= MAX_CLASSES:
-                found = [(run.name, evaluation.reduced[step.name].counts) for run, evaluation in runs]
-                return plots.plot_matrices(found, step.labels, title=f"Groups of {step.name}, without mismatches")
-    counts = [evaluation.confusion_matrix.counts for _, evaluation in runs]
-    few = len(first.labels) <= IN_GIVEN_ORDER
-    order = np.arange(len(first.labels)) if few else order_of(counts[0])
-    whole = [(run.name, own[np.ix_(order, order)]) for (run, _), own in zip(runs, counts, strict=True)]
-    return plots.plot_matrices(whole, [first.labels[place] for place in order])
+    first, title, name = runs[0][1], None, ""
+    small = [step.name for step in first.reduced if len(step.labels) <= MAX_CLASSES]
+    if len(first.labels) > MAX_CLASSES and small and alike(ranking, frozenset({"grouping"})):
+        name, labels = small[0], list(first.reduced[small[0]].labels)
+        counts, title = [e.reduced[name].counts for _, e in runs], f"Groups of {name}, without mismatches"
+    else:
+        counts = [e.confusion_matrix.counts for _, e in runs]
+        few = len(first.labels) <= IN_GIVEN_ORDER
+        order = np.arange(len(first.labels)) if few else order_of(counts[0])
+        counts, labels = [own[np.ix_(order, order)] for own in counts], [first.labels[place] for place in order]
+    named = [(run.name, own) for (run, _), own in zip(runs, counts, strict=True)]
+    figure, (place, chosen) = plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title), _chosen(ranking)
+    return with_named_cells(figure, place, chosen, name, labels) if place < _MATRICES else figure
 
 
 def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:

@@ -40,8 +40,9 @@ from cmtrack.report.review.phrases import (
     standing_word,
 )
 from cmtrack.report.review.record import record
-from cmtrack.report.review.rows import flips
+from cmtrack.report.review.rows import behind, flips
 from cmtrack.report.review.shown import MAX_RUNS, changes_of, judged_section, of_classes, rival
+from cmtrack.report.rows import opened
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ _CONTENTS = {
     "gates": "Gates",
     "confusions": "What changes",
     "flips": "Rows",
+    "behind": "Rows of cells",
     "figures": "Figures",
     "aside": "Not ranked",
     "record": "Record",
@@ -83,6 +85,9 @@ def context(
     said = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
     drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
+    flipped = flips(comparison, rows)
+    listed = behind(comparison, flipped) if rows else None
+    opens = opened(listed)
     page = {
         "title": title or default_title(comparison),
         "noun": comparison.noun,
@@ -97,9 +102,12 @@ def context(
         "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
-        "figures": [figure_block(picture) for name, picture in pictures.items() if name != "ranking" or not drawn],
+        "figures": [
+            figure_block(picture, opens) for name, picture in pictures.items() if name != "ranking" or not drawn
+        ],
         "confusions": confusions(comparison),
-        "flips": flips(comparison, rows),
+        "flips": flipped,
+        "behind": listed,
         "warnings": warnings(comparison),
         "aside": aside(comparison),
         "record": record(comparison),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
-from cmtrack.comparison.ranking import Ranked
+from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
@@ -16,12 +16,14 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.review.cells import Table, cell
 from cmtrack.report.review.phrases import Say, say_of
 from cmtrack.report.review.shown import rival
-from cmtrack.report.rows import NUMBERED, has_probabilities, rows_table, shows_ids
+from cmtrack.report.rows import MAX_CELLS, NUMBERED, behind_confusions, has_probabilities, rows_table, shows_ids
 from cmtrack.rows import Flips
 from cmtrack.statistics.predictions import Predictions
 
 LISTED = 10
 MAX_CLASSES = 12
+MAX_OTHERS = 7
+"""Runs beside the rival against which rows are listed."""
 _MOST_FITTED = 50
 """Classes up to which the difficulty of rows is fitted, each by itself."""
 
@@ -49,10 +51,34 @@ def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
     sentences.append(by_class)
     return {
         "title": f"Rows: {names[1]} against {names[0]}",
+        "chosen": names[1],
+        "rival": names[0],
+        "run": other.name,
         "sentences": list(filter(None, sentences)),
         "classes": table,
         "broken": _broken(comparison, other, ranking.foremost, say) if rows else None,
+        "others": _others(comparison, ranking, other, say) if rows else [],
     }
+
+
+def _others(comparison: Comparison, ranking: Ranking, known: Ranked, say: Say) -> list[dict[str, Any]]:
+    """The same in brief against other runs than the rival, the first of the ranking."""
+    chosen, out = ranking.foremost, list[dict[str, Any]]()
+    for other in ranking.runs:
+        if len(out) < MAX_OTHERS and other is not known and _paired(other, chosen):
+            whole = comparison.flips(other.run_id or other.name, chosen.run_id or chosen.name)
+            sentence, broken = _whole(whole, say(other.name), say(chosen.name)), _broken(comparison, other, chosen, say)
+            out.append({"run": other.name, "sentence": sentence, "broken": broken})
+    return out
+
+
+def behind(comparison: Comparison, shown: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Rows behind cells of the matrix of the run to take: tables for what those of pairs leave of the page's limit."""
+    ranking = comparison.ranking
+    if ranking is None or ranking.over:
+        return None
+    found = behind_confusions(ranking.foremost.evaluation, MAX_CELLS - (1 + len(shown["others"]) if shown else 0))
+    return None if found is None else found | {"of": say_of(comparison)(ranking.foremost.name)}
 
 
 def _paired(other: Ranked, chosen: Ranked) -> bool:

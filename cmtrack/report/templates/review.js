@@ -337,6 +337,9 @@
     var run = byNumber[state.other], found = run && run.against, part = at("pair");
     if (!run || !part) { return; }
     document.querySelectorAll(".rival").forEach(function (span) { span.textContent = run.name; });
+    var pairs = Array.from(document.querySelectorAll("[data-pair]"));
+    pairs.forEach(function (pair) { pair.hidden = Number(pair.getAttribute("data-pair")) !== run.run; });
+    if (pairs.length) { at("pair-no-rows").hidden = pairs.some(function (pair) { return !pair.hidden; }); }
     var sentences = at("pair-sentences"), table = at("pair-table");
     if (sentences && found) {
       sentences.replaceChildren.apply(sentences, found.sentences.map(function (text) { return make("p", {}, [text]); }));

@@ -38,12 +38,13 @@
   addEventListener("resize", reachable);
   document.addEventListener("toggle", reachable, true);
   /* An anchor alone does not scroll in a frame whose address is a blob. */
-  document.querySelectorAll("nav.contents a, a.skip").forEach(function (link) {
+  document.querySelectorAll("nav.contents a, a.skip, a.cell").forEach(function (link) {
     link.addEventListener("click", function (event) {
-      var place = document.getElementById(link.getAttribute("href").slice(1));
+      var place = document.getElementById(link.getAttribute("href").slice(1)), folded = place.closest("details.rows");
       event.preventDefault();
+      if (folded) { folded.open = true; place = folded.firstElementChild; }
       place.scrollIntoView();
-      place.tabIndex = -1;
+      if (!folded) { place.tabIndex = -1; }
       place.focus({ preventScroll: true });
     });
   });

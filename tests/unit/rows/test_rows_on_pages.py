@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cmtrack import Comparison, Evaluation, compare, evaluate, log_evaluation
+from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate, log_evaluation
+from cmtrack.report.figures import draw_pictures
 from cmtrack.report.html import without_rows
 from cmtrack.report.review.report import html, markdown
 from cmtrack.report.review.rows import flips
@@ -142,6 +143,46 @@ def test_a_report_has_rows_only_where_they_are_given_and_without_them_is_the_sam
     assert "<th>Id</th>" not in page
     assert "<th>Id</th>" in report_html(evaluation, {}, rows=with_ids(evaluation, stored=True))
     assert behind_confusions(evaluate([0, 1], [0, 1])) is None
+
+
+def test_cells_of_matrices_open_their_rows() -> None:
+    grouping = Grouping({"low": [LABELS[0], "mid"], "mismatch>": ["high"]}, mode="strict", name="two")
+    evaluation = scored(0.5, 3).regroup(grouping)
+    pictures = draw_pictures(evaluation, figures=["confusion_matrix", "reduced_two"], files=False)
+    page = report_html(evaluation, pictures, rows=evaluation)
+    behind = behind_confusions(evaluation)
+    assert behind is not None
+    tables = {table["id"]: table for part in (behind["cells"], *(c for _, c in behind["others"])) for table in part}
+    assert page.count('id="rows-') == len(tables) == 9 + 6 - 1  # "mismatch>" is of one class
+    assert set(re.findall(r'href="#(rows-[^"]*)"', page)) == set(tables)
+    counts = evaluation.confusion_matrix.counts
+    for i, j in np.ndindex(3, 3):
+        assert tables[f"rows-c-{i}-{j}"]["title"].startswith(f"{counts[i, j]} ")
+    aside = tables["rows-s0-0-m"]
+    assert aside["title"].startswith(f"{evaluation.reduced['two'].mismatches[0]} “low” called another class of it")
+    assert all(row[1][0] != row[2][0] for row in aside["rows"])
+    assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table
+    bare = without_rows(page.encode()).decode()
+    assert "rows-" not in bare
+    assert 'class="cell"' not in bare
+    assert 'href="#rows' not in report_html(evaluation, pictures)
+
+
+def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Comparison) -> None:
+    page = html(comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False))
+    numbers = re.findall(r'<div data-pair="(\d+)">', page)
+    assert len(set(numbers)) == len(numbers) == 3
+    shown = flips(comparison)
+    assert shown is not None
+    ranking = comparison.ranking
+    assert ranking is not None
+    for other, run in zip(shown["others"], ranking.runs[2:], strict=True):
+        listed = comparison.rows(run.name, ranking.foremost.name, "broken")
+        assert other["broken"]["title"].startswith(f"{len(listed)} row")
+        assert other["sentence"].startswith("Of 300 rows “B” breaks ")
+    assert page.count('<details class="rows">') <= MAX_CELLS
+    links = re.findall(r'href="#(rows-c-[^"]*)"', page)
+    assert sorted(links) == sorted(set(re.findall(r'id="(rows-[^"]*)"', page)))
 
 
 def test_long_texts_are_cut_and_many_cells_capped() -> None:
