@@ -81,15 +81,15 @@ def _meta(html: str) -> str:
 
 
 def figure_block(picture: Picture, opens: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
-    """A picture as the pages show it, and above it links on the cells of its matrices to what they open, by id."""
-    links = "".join(_links(found[1], opens) for found in _CELLS.finditer(picture.svg))
-    sheet = picture.svg[: picture.svg.find(">") + 1].replace('role="img"', 'class="links" role="group"', 1)
+    """A picture as the pages show it; cells of its matrices are links to what they open, titles by their ids."""
+    svg = _CELLS.sub(lambda found: _links(found[1], opens) or found[0], picture.svg)
+    linked = svg != picture.svg
     return {
         "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
-        "svg": picture.svg,
-        "links": f"{sheet}{links}</svg>" if links else "",
+        "svg": svg.replace('role="img"', 'role="group"', 1) if linked else svg,  # inside an image nothing is reached
+        "linked": linked,
         "small": picture.width <= _SMALL_FIGURE,
         "section": picture.section,
     }
@@ -99,13 +99,14 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
     """Links on a matrix whose cells are named and placed by :func:`cmtrack.plots._heatmap.name_cells`."""
     matrix, rows, columns, *box = cells.split(" ")
     x, y, across, high = map(float, box)
-    return "".join(
+    links = "".join(
         f'<a class="cell" href="#{target}" aria-label="{escape(opens[target])}"><title>{escape(opens[target])}</title>'
         f'<path d="M{x + j * across:.0f} {y + i * high:.0f}h{across:.0f}v{high:.0f}h-{across:.0f}z"/></a>'
         for i, row in enumerate(rows.split(","))
         for j, column in enumerate(columns.split(","))
         if (target := f"rows-{matrix}-{row}-{column}" if row != "m" else f"rows-{matrix}-{column}-m") in opens
     )
+    return f"<!-- rows -->{links}<!-- end of rows -->" if links else ""
 
 
 def write_text(path: Path, text: str) -> Path:
