@@ -10,6 +10,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import distinct
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative, segments
 from cmtrack.statistics import ReducedConfusionMatrix
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 
 MAX_CLASS_ROWS = 500
+MAX_FIRST = 20
+"""Classes before the fold, where there are more than a few others."""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
+_NAME = 30
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
@@ -31,7 +35,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
         "classes": _classes(evaluation, judged),
         "class_scores": [head for head, _ in _class_scores(evaluation)],
         "class_calibration": "" if judged is None else judged.sentence(),
-        "label_width": min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
+        "class_rows": MAX_FIRST if len(evaluation.classes) > MAX_FIRST + 5 else len(evaluation.classes),
         "n_classes": len(evaluation.classes),
         "mismatches": narrative.MISMATCHES,
         "segments": segments.page_tables(evaluation),
@@ -74,10 +78,11 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
     if not evaluation.has_section("class"):
         return []
     confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
+    brief = dict(zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True))
     adjusted = {} if judged is None else {own.label: own.pvalue_holm for own in judged.classes}
     rows = []
     for label in evaluation.classes:
-        row = _scores(evaluation, f"class/{encode_label(label)}", label)
+        row = _scores(evaluation, f"class/{encode_label(label)}", label) | {"shown": brief[label] or fmt.short(label)}
         row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
         row["share"] = fmt.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
         row["scores"] = [
@@ -89,7 +94,7 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
         row["confused"] = ""
         if label in confused:
             predicted, count, share = confused[label]
-            row["confused"] = f"{fmt.short(predicted, 40)} ({fmt.count(count)}, {fmt.percent(share)})"
+            row["confused"] = f"{brief[predicted] or fmt.short(predicted)} ({fmt.count(count)}, {fmt.percent(share)})"
         row["confused_sort"] = confused[label][1] if label in confused else 0
         rows.append(row)
     if len(rows) > MAX_CLASS_ROWS:  # the weakest ones are what a reviewer looks for

@@ -28,6 +28,35 @@
       });
     });
   });
+  document.querySelectorAll("button.unfold").forEach(function (button) {
+    var table = button.previousElementSibling;
+    function unfold() { table.classList.remove("folded"); button.hidden = true; }
+    table.classList.add("folded");
+    button.hidden = false;
+    button.addEventListener("click", unfold);
+    table.tHead.addEventListener("click", unfold);
+  });
+  /* Rows of several lines where a table is wider than the page: each cell after the first says its head. */
+  function nameCells(table) {
+    var heads = Array.from(table.tHead.rows[0].cells, function (head) { return head.textContent.replace(/ \(.*/, ""); });
+    Array.from(table.querySelectorAll("tbody tr, tfoot tr")).forEach(function (row) {
+      Array.from(row.cells).forEach(function (cell, k) {
+        if (k && heads[k] && !cell.dataset.head && cell.className !== "run" && !cell.querySelector(".badge")) { cell.dataset.head = heads[k]; }
+      });
+    });
+  }
+  function fit() {
+    document.querySelectorAll("table.sortable, table.answer").forEach(function (table) {
+      table.classList.remove("cards");
+      if (table.parentNode.scrollWidth > table.parentNode.clientWidth) {
+        nameCells(table);
+        table.classList.add("cards");
+      }
+    });
+  }
+  fit();
+  addEventListener("resize", fit);
+  document.addEventListener("toggle", fit, true);
   /* A box that scrolls and has nothing to tab to can be reached by keys all the same. */
   function reachable() {
     document.querySelectorAll(".scroll, pre").forEach(function (box) {

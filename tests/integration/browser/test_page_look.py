@@ -272,3 +272,31 @@ def test_the_contents_scroll_where_anchors_do_not(browser, pages, tmp_path):
     frame.locator("nav a", has_text="probabilities").click()
     assert abs(frame.locator("#probabilities").evaluate(place)) <= 40
     page.close()
+
+
+def test_tables_fit_every_width_and_many_classes_are_folded(browser, tmp_path):
+    y, _, p = random_problem(0, 900, 60)
+    names = [f"Subcategory of products number {k} (international)" for k in range(60)]
+    regions = [("north", "a region whose name is long indeed")[k % 2] for k in range(900)]
+    path = tmp_path / "report.html"
+    y = np.asarray(y)
+    sixty = evaluate([names[k] for k in y], y_prob=p, labels=names, segments={"region": regions})
+    path.write_text(report_html(sixty, {}, rows=sixty), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    for width in (1440, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        boxes = page.locator(".scroll:visible")
+        assert boxes.count() > 20
+        assert boxes.evaluate_all("boxes => boxes.every(box => box.scrollWidth <= box.clientWidth)"), width
+    rows = page.locator("#confusions table").first.locator("tbody tr")
+    texts = rows.locator("td:first-child").all_text_contents()
+    assert len(set(texts)) == 60
+    assert all(len(text) <= 30 for text in texts)
+    assert rows.and_(page.locator(":visible")).count() == 20
+    assert rows.first.locator("[data-head='F1']").count() == 1
+    page.get_by_role("button", name="Show 40 more classes").click()
+    assert rows.and_(page.locator(":visible")).count() == 60
+    page.close()
