@@ -71,7 +71,8 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
     """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
     if not math.isfinite(value):
         return f"{name} undefined"
-    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"
+    shown, first, last = (f"{round(part, 3) + 0.0:.3f}" for part in (value, low, high))  # no "-0.000"
+    return f"{name} {shown} [{first}, {last}]" if math.isfinite(low + high) else f"{name} {shown}"
 
 
 def percent(share: float) -> str:

@@ -768,6 +768,7 @@ class Transported:
         intervals = self.own_intervals if estimated else self.intervals
         for name, value in self.metrics.items():
             change = value - here.get(name, math.nan)
+            change = 0.0 if abs(change) <= _SAME else change  # and no -0.000
             ends = intervals.get(name, nothing)
             rows.append((name, here.get(name, math.nan), value, *ends, change, self._why(name, change)))
         frame = pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])

@@ -118,7 +118,7 @@ def percent_text(share: float) -> str:
 
 def number_text(value: float) -> str:
     """A metric with three decimals, or the word for NaN."""
-    return f"{value:.3f}" if math.isfinite(value) else "undefined"
+    return f"{round(value, 3) + 0.0:.3f}" if math.isfinite(value) else "undefined"  # adding 0.0 keeps "-0.000" away
 
 
 def ordinal(n: int) -> str:

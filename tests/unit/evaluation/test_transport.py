@@ -142,6 +142,7 @@ def test_recall_and_the_areas_of_two_classes_stay() -> None:
     table = evaluation.at(0.02).to_frame().set_index("metric")
     for name in ("binary/recall", "binary/specificity", "binary/roc_auc", "multiclass/balanced_accuracy", "spcc/d_a"):
         assert table.loc[name, "why"] == "the same at both", name
+        assert repr(float(table.loc[name, "change"])) == "0.0", name
     assert table.loc["binary/precision", "change"] < -0.2
     assert table.loc["binary/precision", "why"].startswith("“True” has 2 % instead of")
     assert not [name for name in table.index if name.startswith(("calibration/", "prevalence/", "confidence/"))]
