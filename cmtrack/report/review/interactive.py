@@ -292,22 +292,15 @@ def _curve(scores: ScoreCounts) -> list[list[int]]:
         return []
     fall_out, recall, called = fp / negatives, tp / positives, tp + imp + fp
     precision = np.divide(tp, called, out=np.ones(len(tp)), where=called > 0)
-    way = np.cumsum(np.abs(np.diff(fall_out, prepend=0.0)) + np.abs(np.diff(recall, prepend=0.0)))
-    kept = _spread(way)
-    return [np.rint(1000 * part[kept]).astype(int).tolist() for part in (fall_out, recall, precision)]
+    return _thinned(fall_out, recall, precision)
 
 
-def _thinned(x: FloatArray, y: FloatArray) -> list[list[int]]:
-    """A rising curve in thousandths."""
+def _thinned(x: FloatArray, y: FloatArray, *more: FloatArray) -> list[list[int]]:
+    """A rising curve in thousandths, at equal distances of its way and both ends, and what goes with it."""
     way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) + np.abs(np.diff(y, prepend=y[0])))
-    kept = _spread(way)
-    return [np.rint(1000 * part[kept]).astype(int).tolist() for part in (x, y)]
-
-
-def _spread(way: FloatArray) -> Any:
-    """Places at equal distances of a way, with both ends."""
-    found = np.searchsorted(way, np.linspace(way[0], way[-1], _POINTS))
-    return np.unique(np.concatenate(([0], found.clip(max=len(way) - 1), [len(way) - 1])))
+    places = np.searchsorted(way, np.linspace(way[0], way[-1], _POINTS)).clip(max=len(way) - 1)
+    places = np.unique(np.concatenate(([0], places, [len(way) - 1])))
+    return [np.rint(1000 * part[places]).astype(int).tolist() for part in (x, y, *more)]
 
 
 # -- groupings and formulas ------------------------------------------------------------------------------------

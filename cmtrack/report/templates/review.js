@@ -270,6 +270,7 @@
       more.addEventListener("click", function () { state.whole = true; answer(); });
       box.append(more);
     }
+    state.standing = found.standing;
     copies(found);
     mark();
     sieve();
@@ -411,7 +412,10 @@
     }).map(function (run) { held += 1; return run.run; }));
     document.querySelectorAll("tr[data-run]").forEach(function (row) {
       var number = Number(row.getAttribute("data-run"));
-      row.hidden = byNumber[number] ? !kept.has(number) : Boolean(wanted || tied);
+      var run = byNumber[number], asked = row.closest("#ask-table") && state.standing;
+      row.hidden = run && asked && tied  // by the question that is asked
+        ? run.key.toLowerCase().indexOf(wanted) < 0 || asked[runs.indexOf(run)].indexOf("behind") >= 0
+        : run ? !kept.has(number) : Boolean(wanted || tied);
     });
     document.querySelectorAll("button.unfold").forEach(function (button) { if (wanted) { button.click(); } });
     at("find-live").textContent = wanted || tied ? held + " of " + runs.length + " runs" : "";
