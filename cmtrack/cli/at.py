@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import json_option, one_run
-from cmtrack.cli.flags import asking, of_compare
+from cmtrack.cli.compare import one_run
+from cmtrack.cli.flags import asking, json_option, of_compare
 from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, working
 from cmtrack.cli.show import held
 

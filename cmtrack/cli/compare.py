@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cmtrack.cli.flags import asking, of_compare
+from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
 from cmtrack.cli.frame import (
     BadInput,
     Function,
     Step,
     WorkFailed,
+    bad_input,
     echo,
     echo_json,
     first_line,
@@ -33,10 +35,7 @@ if TYPE_CHECKING:
 
 Parsed = TypeVar("Parsed")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-_csv_option = click.option(
-    "--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."
-)
+_csv_option = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
 
 
 def one_run(function: Function) -> Function:
@@ -95,7 +94,6 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     paths, metrics by their places.
     """
     experiments: Sequence[str] = options.get("experiment_names") or ()
-    stores: Sequence[str] = options.get("tracking_uri") or ()
     if runs and options.get("filter_string") and not experiments:
         raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
     if options.get("block") is None and (
@@ -108,7 +106,6 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.evaluation.catalog import OPEN
     from cmtrack.tracking.comparing import compare_by
-    from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, positive = read_grouping(options.get("grouping"), options.get("positive"))
     costs = None if options.get("costs") is None else read_costs_file(options["costs"])
@@ -127,7 +124,7 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
         "extra_metrics": read_metrics(places),
     }
     check_prefix(options.get("prefix", ""))
-    with quiet(), tracking_store(stores[0] if len(stores) == 1 else None):
+    with in_store_of(options):
         asked = parsed(lambda given: CompareOptions(**given), options | read)
         try:
             comparison = compare_by(asked, list(runs) or None, step)
@@ -136,6 +133,16 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:
             raise WorkFailed(f"{first_line(error)}{_named(runs, experiments, error)}") from None
+
+
+@contextmanager
+def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
+    """Work quietly in the one store that the options of a comparison name, else in MLflow's own choice."""
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    stores: Sequence[str] = options.get("tracking_uri") or ()
+    with quiet(), tracking_store(stores[0] if len(stores) == 1 else None):
+        yield
 
 
 def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -> str:
@@ -150,10 +157,8 @@ def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
     """Parse a text of the command line; errors become usage errors."""
-    try:
+    with bad_input():
         return parse(given)
-    except (TypeError, ValueError) as error:
-        raise BadInput(first_line(error)) from None
 
 
 def check_gates(require: Sequence[str], against: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cmtrack.cli.flags import FOLDER, json_option
 from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 @click.command("demo")
 @click.option(
     "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("cmtrack-demo"),
     show_default=True,
     help="Folder for the tracking store and its artifacts; a second demo adds its runs.",
 )
 @click.option("--quick", is_flag=True, help="Three models instead of eight.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 @plain_errors
 def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
     """Train, judge, track and compare models on a real survey.

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.flags import FILE, asking, of_evaluate
+from cmtrack.cli.flags import FILE, FOLDER, asking, json_option, of_evaluate, tracking_uri_option
 from cmtrack.cli.frame import (
     BadInput,
     Step,
     WorkFailed,
+    bad_input,
     echo,
     echo_json,
-    first_line,
     plain_errors,
     terminal,
     warn,
@@ -69,11 +69,7 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     type=FILE,
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
 )
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).",
-)
+@click.option("--output", type=FOLDER, help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).")
 @click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
 @click.option("--run-id", help="An existing run to log to.")
 @click.option("--experiment", metavar="NAME", help="Experiment of the new run; created if it does not exist.")
@@ -90,8 +86,8 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
 @click.option("--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes.")
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@tracking_uri_option
+@json_option
 @plain_errors
 def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
     """Judge the predictions in FILE.
@@ -143,7 +139,6 @@ def _evaluate(
     steps: int,
     *,
     y_true: str,
-    y_pred: str | None,
     y_prob: str | None,
     y_score: str | None,
     labels: str | None,
@@ -151,14 +146,14 @@ def _evaluate(
     grouping_file: Path | None,
     weight: str | None,
     groups: str | None,
-    row_ids: str | None,
     segments: tuple[str, ...],
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate a small file in memory, other files as one table."""
+    columns = {"y_true": y_true, "sample_weight": weight} | {name: options.pop(name) for name in ("y_pred", "row_ids")}
     scores = y_prob if y_score is None else y_score
-    if y_pred is None and scores is None:
+    if columns["y_pred"] is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
     if y_prob is not None and y_score is not None:
         raise click.UsageError("give --y-prob or --y-score, not both: --y-score is for decision values")
@@ -174,7 +169,7 @@ def _evaluate(
         chosen = of_column if positive is None else _positive(positive, grouping, as_label)
         return {"labels": order, "positive": chosen, "grouping": grouping, **options}
 
-    try:
+    with bad_input(OSError, say=lambda text: _explained(text, files[0], scores)):
         if reading.belongs_in_a_table(files, scores):
             if groups is not None:
                 raise BadInput(
@@ -185,42 +180,25 @@ def _evaluate(
 
             return evaluate_table(  # with a progress bar of its own
                 list(files),
-                y_true=y_true,
-                y_pred=y_pred,
+                **columns,
                 y_prob=y_prob,
                 y_score=y_score,
                 calibration=None if calibration_file is None else str(calibration_file),
-                sample_weight=weight,
-                row_ids=row_ids,
                 segments=reading.divisions(segments, open_source(list(files)).schema.names) or None,
                 **question(reading.label_reader_of_files(files, y_true)),
             )
         with working() as step:
             step("reading and evaluating", 0, steps)
-            data = reading.read_predictions(
-                Path(files[0]), y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups,
-                row_ids=row_ids, segments=segments,
-            )  # fmt: skip
-            held = None
-            if calibration_file is not None:
-                held = reading.read_predictions(
-                    calibration_file, y_true=y_true, y_pred=None, y_prob=y_prob, weight=None
-                )
-            evaluation = evaluate(
-                data.y_true,
-                data.y_pred,
-                **{"y_prob" if y_score is None else "y_score": data.y_prob},
-                calibration=None if held is None else (held.y_true, held.y_prob),
-                sample_weight=data.weight,
-                groups=data.groups,
-                row_ids=data.row_ids,
-                segments=data.segments,
-                **question(data.as_label, data.positive),
+            what = "y_prob" if y_score is None else "y_score"
+            data, of_column, as_label = reading.read_predictions(
+                Path(files[0]), scores, segments, what=what, groups=groups, **columns
             )
+            if calibration_file is not None:
+                held = reading.read_predictions(calibration_file, y_prob, y_true=y_true)[0]
+                data["calibration"] = held["y_true"], held["y_prob"]
+            evaluation = evaluate(**data, **question(as_label, of_column))
             evaluation.metrics  # noqa: B018 - computed here, under the progress bar
             return evaluation
-    except (OSError, TypeError, ValueError) as error:
-        raise BadInput(_explained(first_line(error), files[0], scores)) from None
 
 
 def _explained(text: str, file: str, y_prob: str | None) -> str:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 _OF_OUTPUT = ("outputs", "bundle_file", "bundle_rows", "summary_file", "csv_file", "as_json", "help")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+prefix_option = click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
+tracking_uri_option = click.option(
+    "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
+)
 
 
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:

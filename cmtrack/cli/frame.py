@@ -11,6 +11,7 @@ import functools
 import json
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,7 +65,30 @@ def plain_errors(function: Function) -> Function:
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, or its kind where it has none."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextlib.contextmanager
+def bad_input(*more: type[Exception], say: Callable[[str], str] = str, kind: type[Failed] = BadInput) -> Iterator[None]:
+    """Turn what the library refuses into one sentence and exit code 2."""
+    kinds: tuple[type[Exception], ...] = (TypeError, ValueError, *more)
+    try:
+        yield
+    except kinds as error:
+        raise kind(say(first_line(error))) from None
+
+
+@contextlib.contextmanager
+def passing_on(**flags: str) -> Iterator[None]:
+    """Print each warning of the library once, with flags in the place of its arguments."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
+        for argument, flag in flags.items():
+            text = text.replace(f"{argument}=", flag)
+        warn(text)
 
 
 @contextlib.contextmanager

@@ -12,10 +12,9 @@ import click
 from cmtrack.cli.compare import (
     check_gates,
     compared,
-    json_option,
     one_run,
 )
-from cmtrack.cli.flags import asking, of_compare
+from cmtrack.cli.flags import asking, json_option, of_compare
 from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cmtrack.cli.flags import FOLDER, json_option
 from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
@@ -15,17 +16,16 @@ if TYPE_CHECKING:
 
 _FOLDER = click.option(
     "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and where evaluations were kept instead of it]",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
 @click.command("push")
 @_FOLDER
 @click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
 @click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
-@_JSON
+@json_option
 @plain_errors
 def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, as_json: bool) -> None:
     """Send the evaluations that wait in the spool.
@@ -54,7 +54,7 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
 
 @click.command("spool")
 @_FOLDER
-@_JSON
+@json_option
 @plain_errors
 def spool_command(folder: Path | None, as_json: bool) -> None:
     """List the evaluations that wait to be sent."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cmtrack.cli.frame import BadInput, first_line
+from cmtrack.cli.frame import BadInput, bad_input, first_line
 from cmtrack.untrusted import open_file
 
 if TYPE_CHECKING:
@@ -24,66 +23,41 @@ _CSV = (".csv", ".csv.gz")
 _BIG = 1 << 28
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """The columns read, and the parser of labels given as text."""
-
-    y_true: Any
-    y_pred: Any
-    y_prob: Any
-    weight: Any
-    groups: Any
-    row_ids: Any
-    segments: Any
-    positive: Any
-    as_label: Callable[[str], Any]
-
-
 def read_predictions(
-    path: Path,
-    *,
-    y_true: str,
-    y_pred: str | None = None,
-    y_prob: str | None = None,
-    weight: str | None = None,
-    groups: str | None = None,
-    row_ids: str | None = None,
-    segments: Sequence[str] = (),
-) -> Predictions:
-    """Read the named columns, and no others.
+    path: Path, y_prob: str | None, segments: Sequence[str] = (), *, what: str = "y_prob", **columns: str | None
+) -> tuple[dict[str, Any], Any, Callable[[str], Any]]:
+    """The named columns of a file, and no others, as arguments of :func:`cmtrack.evaluate`.
 
-    ``y_prob`` with one ``*`` stands for many columns: what the star matches is the label.
+    ``y_prob``: with one ``*`` it stands for many columns: what the star matches is the label.
+    ``what``: the argument that these are.
+    ``columns``: those of other arguments, by argument.
+    The result: the arguments, the label that a single column is of, and the parser of labels given as text.
     """
     names = _column_names(path)
-    single = [find(name, names, path) for name in (y_true, y_pred, weight, groups, row_ids) if name is not None]
+    given = {argument: find(name, names, path) for argument, name in columns.items() if name is not None}
     divided = divisions(segments, names)
-    single += [find(name, names, path) for division in divided for name in _parts(division)]
+    single = [*given.values(), *(find(name, names, path) for division in divided for name in _parts(division))]
     by_text: dict[str, str] = {}
     if y_prob is not None and "*" in y_prob and y_prob not in names:
         by_text = _matches(y_prob, [name for name in names if name not in single], path)
     elif y_prob is not None:
         single.append(find(y_prob, names, path))
     frame = _read(path, list(dict.fromkeys([*single, *by_text.values()])))
-    as_label = _label_reader(frame[y_true], y_true)
-    prob: Any = None
+    as_label = _label_reader(frame[given["y_true"]], given["y_true"])
+    data: dict[str, Any] = {argument: frame[name] for argument, name in given.items()}
+    if "sample_weight" in given:
+        data["sample_weight"] = _weights(frame, given["sample_weight"])
+    if divided:
+        data["segments"] = (frame, divided)
     positive: Any = None
     if by_text:
-        prob = {as_label(text): _numbers(frame, column) for text, column in by_text.items()}
+        prob: Any = {as_label(text): _numbers(frame, column) for text, column in by_text.items()}
         if len(prob) == 1:  # one column of a family: the probability of that label
             ((positive, prob),) = prob.items()
+        data[what] = prob
     elif y_prob is not None:
-        prob = _numbers(frame, y_prob)
-    return Predictions(
-        y_true=frame[y_true],
-        y_pred=None if y_pred is None else frame[y_pred],
-        y_prob=prob,
-        weight=None if weight is None else _weights(frame, weight),
-        groups=None if groups is None else frame[groups],
-        row_ids=None if row_ids is None else frame[row_ids],
-        segments=(frame, divided) if divided else None,
-        positive=positive,
-        as_label=as_label,
-    )
+        data[what] = _numbers(frame, y_prob)
+    return data, positive, as_label
 
 
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
@@ -167,13 +141,11 @@ def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
     """Columns by the text that the star matches."""
     from cmtrack.sources import match_pattern
 
-    try:
-        found = match_pattern(pattern, names)
-    except ValueError as error:
-        raise BadInput(f"--y-prob: {error}") from None
-    if not found:
+    with bad_input(say=lambda text: f"--y-prob: {text}"):
+        columns = match_pattern(pattern, names)
+    if not columns:
         raise BadInput(f"no column of {path.name} matches {pattern!r}; {_near(pattern, names)}")
-    return found
+    return columns
 
 
 def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
@@ -294,11 +266,9 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
             raise BadInput(f"--metrics: {place} has no {name!r}; its metrics are {', '.join(there) or 'none'}")
         given = space[name]
         given = [given] if isinstance(given, Metric) else given.values() if isinstance(given, Mapping) else given
-        try:
+        with bad_input(say=lambda said: f"--metrics {text}: {said.replace('extra_metrics', name)}"):  # noqa: B023
             metrics += own_metrics(given)
             own_metrics(metrics)
-        except (TypeError, ValueError) as error:
-            raise BadInput(f"--metrics {text}: {first_line(error).replace('extra_metrics', name)}") from None
     return metrics
 
 
@@ -320,8 +290,5 @@ def read_rule_file(path: Path) -> Rule:
 
 
 def _from_file(read: Callable[[Path], Result], path: Path) -> Result:
-    try:
+    with bad_input(say=lambda text: text if text.startswith(path.name) else f"{path.name}: {text}"):
         return read(path)
-    except (TypeError, ValueError) as error:
-        text = first_line(error)
-        raise BadInput(text if text.startswith(path.name) else f"{path.name}: {text}") from None

@@ -10,11 +10,10 @@ import click
 
 from cmtrack.cli.compare import (
     check_prefix,
-    json_option,
     parsed,
     read_grouping,
 )
-from cmtrack.cli.flags import FILE, asking, of_compare
+from cmtrack.cli.flags import FILE, asking, json_option, of_compare
 from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:

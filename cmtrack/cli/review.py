@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import compared, comparison_command, write_csv
+from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
+from cmtrack.cli.flags import NEW_FILE
 from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ _ENDINGS = (".html", ".md", ".json")
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write this file, .html, .md or .json; repeatable.  [default: review.html]",
 )
 @click.option(
     "--bundle",
     "bundle_file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the review with its statistics, rule and versions as one .zip file that `cmtrack verify` checks.",
 )
 @click.option(
@@ -96,7 +97,12 @@ def review_command(
         logged: LoggedReview | None = None
         if log:
             step("logging to MLflow", 0, 0)
-            logged = _log(comparison, options["tracking_uri"] or (), experiment_for_review, alias, registered_model)
+            with in_store_of(options):
+                logged = comparison.log(
+                    experiment_name=experiment_for_review, alias=alias, registered_model=registered_model
+                )
+            for problem in logged.problems:
+                warn(problem)
         data = comparison.to_dict() if as_json else {}
     if as_json:
         echo_json({"output": written, "logged": None if logged is None else vars(logged)} | data)
@@ -110,22 +116,6 @@ def _write(write: Callable[[Path], Path], path: Path) -> Path:
         return write(path)
     except OSError as error:
         raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _log(
-    comparison: Comparison,
-    stores: tuple[str, ...],
-    experiment: str | None,
-    alias: str | None,
-    registered_model: str | None,
-) -> LoggedReview:
-    from cmtrack.tracking.store import quiet, tracking_store
-
-    with quiet(), tracking_store(stores[0] if len(stores) == 1 else None):
-        logged = comparison.log(experiment_name=experiment, alias=alias, registered_model=registered_model)
-    for problem in logged.problems:
-        warn(problem)
-    return logged
 
 
 def _print(comparison: Comparison, written: list[str], logged: LoggedReview | None) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import json_option
-from cmtrack.cli.flags import FILE
+from cmtrack.cli.flags import FILE, json_option
 from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import json_option
-from cmtrack.cli.flags import FILE, asking, of_compare
-from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, warn, working
+from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
+from cmtrack.cli.frame import (
+    BadInput,
+    bad_input,
+    echo,
+    echo_json,
+    passing_on,
+    plain,
+    plain_errors,
+    terminal,
+    working,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,11 +41,7 @@ _NAME = 12
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
 @click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
 @click.option(
-    "--min-rows",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Fewest rows of a searched segment.",
+    "--min-rows", type=click.IntRange(1), default=100, show_default=True, help="Fewest rows of a searched segment."
 )
 @click.option("--leave-out", multiple=True, metavar="COLUMN", help="Column that --worst does not search; repeatable.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
@@ -47,8 +52,8 @@ _NAME = 12
     "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
 )
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
-@click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@prefix_option
+@tracking_uri_option
 @json_option
 @plain_errors
 def segments_command(
@@ -96,26 +101,24 @@ def segments_command(
         from cmtrack.report.segments import views
 
         names = distinct(runs, _NAME)
-        try:
-            found = [list(views(evaluation, metrics)) for evaluation in evaluations]
-            found = [[view for view in some if not by or view.name in by] for some in found]
-            columns = [view.name for view in found[0]]
-            if not found[0] and not by:
+        with bad_input(KeyError):
+            shown = [list(views(evaluation, metrics)) for evaluation in evaluations]
+            shown = [[view for view in some if not by or view.name in by] for some in shown]
+            columns = [view.name for view in shown[0]]
+            if not shown[0] and not by:
                 raise BadInput("the rows were evaluated without segments: --table with --by gives some")
             for name in (*by, *leave_out):
                 if name not in columns:
                     evaluations[0].segments[name]
-            chosen = found[0][0].metrics
+            chosen = shown[0][0].metrics
             if worst:
                 try:
                     searched = _searched(evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows)
                 except ValueError as error:
                     failure = str(error).replace("leave this column out", "leave this column out (--leave-out)")
-            data = [[_as_data(view) for view in some] for some in found]
+            data = [[_as_data(view) for view in some] for some in shown]
             sides = list(zip(names, evaluations, strict=True))
             compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
-        except (KeyError, ValueError) as error:
-            raise BadInput(str(error.args[0]) if error.args else first_line(error)) from None
     if as_json:
         parts = ("run", "columns")
         out: dict[str, Any] = {"runs": [dict(zip(parts, one, strict=True)) for one in zip(runs, data, strict=True)]}
@@ -131,8 +134,8 @@ def segments_command(
             raise BadInput(failure)
         return
     console = terminal()
-    for view in found[0]:
-        same = [one for some in found[1:] for one in some if one.name == view.name]
+    for view in shown[0]:
+        same = [one for some in shown[1:] for one in some if one.name == view.name]
         _print_view(console, [view, *same], names, [pair for pair in compared if pair.column == view.name])
     for note in compared.notes:
         console.print(plain(note))
@@ -153,18 +156,9 @@ def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min
 
 
 def _evaluations(
-    step: Any,
-    runs: tuple[str, ...],
-    by: tuple[str, ...],
-    table: Path | None,
-    row_ids: str | None,
-    y_true: str | None,
-    log: bool,
-    prefix: str,
-    tracking_uri: str | None,
-) -> list[Evaluation]:
-    import warnings
-
+    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, row_ids: str | None, y_true: str | None,
+    log: bool, prefix: str, tracking_uri: str | None,
+) -> list[Evaluation]:  # fmt: skip
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
@@ -177,17 +171,11 @@ def _evaluations(
 
     step("reading the table and the runs", 0, 1)
     frame = read_columns(table, [*by, *filter(None, (row_ids, y_true))])
-    with quiet(), tracking_store(tracking_uri), warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", UserWarning)
-        try:
-            done = segment_runs(
-                list(runs), frame, segments=list(by), row_ids=row_ids, y_true=y_true, prefix=prefix, log=log
-            )
-        except ValueError as error:
-            raise BadInput(first_line(error)) from None
-    for text in dict.fromkeys(str(one.message) for one in told if one.category is UserWarning):
-        warn(text.replace("row_ids=", "--row-ids").replace("y_true=", "--y-true"))
-    return done
+    flags = {"row_ids": "--row-ids", "y_true": "--y-true"}
+    with quiet(), tracking_store(tracking_uri), passing_on(**flags), bad_input():
+        return segment_runs(
+            list(runs), frame, segments=list(by), row_ids=row_ids, y_true=y_true, prefix=prefix, log=log
+        )
 
 
 def _has_segments(evaluation: BaseEvaluation) -> bool:
@@ -251,10 +239,7 @@ def _print_values(console: Console, found: list[SegmentView], names: Sequence[st
 
     view, several = found[0], len(found) > 1
     shown = list(view.rows[metric].items())[:_SHOWN]
-    heads = [
-        *(names[: len(found)] if several else ["value"]),
-        "the first: to the rest" if several else "difference to the rest",
-    ]
+    heads = [*names[: len(found)], "the first: to the rest"] if several else ["value", "difference to the rest"]
     rows = []
     for text, row in shown:
         others = [one.rows[metric].get(text) for one in found]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import asking, of_compare
-from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
+from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
+from cmtrack.cli.frame import bad_input, echo_json, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -19,18 +19,12 @@ if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.evaluation.threshold import Threshold
 
-_prefix = click.option(
-    "--prefix", default="", help="Prefix that the evaluation was logged under, where a run holds several."
-)
-_tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-
 
 @click.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
-@_prefix
-@_tracking_uri
-@_json
+@prefix_option
+@tracking_uri_option
+@json_option
 @plain_errors
 def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print the evaluation that RUN holds.
@@ -54,13 +48,13 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
 @click.option(
     "--costs",
     "costs_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="YAML or JSON file with what decisions cost, of classes or groups.",
 )
-@_prefix
-@_tracking_uri
-@_json
+@prefix_option
+@tracking_uri_option
+@json_option
 @plain_errors
 def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print what the decisions of RUN cost.
@@ -75,10 +69,8 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
         from cmtrack.comparison.comparability import of_classes
 
         costs = read_costs_file(costs_file)
-        try:
+        with bad_input(say=lambda text: f"{costs_file.name}: {text}"):
             priced = of_classes(evaluation).price(costs)
-        except (TypeError, ValueError) as error:
-            raise BadInput(f"{costs_file.name}: {first_line(error)}") from None
         frame = priced.costs_by_class().astype(object)
         by_class = [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
     if as_json:
@@ -100,7 +92,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
 @click.option(
     "--costs",
     "costs_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="YAML or JSON file with what decisions cost: the threshold of least cost is chosen.",
 )
 @click.option("--maximize", metavar="METRIC", help="Metric of the six counts to maximize, such as binary/recall.")
@@ -108,9 +100,9 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
 @click.option(
     "--calibration", metavar="RUN", help="Run or folder whose rows choose the threshold; those of RUN judge it."
 )
-@_prefix
-@_tracking_uri
-@_json
+@prefix_option
+@tracking_uri_option
+@json_option
 @plain_errors
 def threshold_command(
     run: str,
@@ -134,19 +126,20 @@ def threshold_command(
         from cmtrack.comparison.comparability import of_classes
 
         costs = None if costs_file is None else read_costs_file(costs_file)
-        try:
-            found = of_classes(evaluation).threshold(
-                costs,
-                maximize=maximize,
-                subject_to=subject_to,
-                calibration=None if other is None else of_classes(other),
+        with bad_input():
+            held_out = None if other is None else of_classes(other)
+            chosen = of_classes(evaluation).threshold(
+                costs, maximize=maximize, subject_to=subject_to, calibration=held_out
             )
-        except (TypeError, ValueError) as error:
-            raise BadInput(first_line(error)) from None
     if as_json:
-        echo_json(where | found.to_dict())
+        echo_json(where | chosen.to_dict())
         return
-    _print_threshold(found)
+    _print_threshold(chosen)
+
+
+def _of_segments(evaluation: BaseEvaluation) -> bool:
+    segments = getattr(evaluation, "segments", None)
+    return bool(segments and segments.note)
 
 
 def held(
@@ -155,13 +148,12 @@ def held(
     prefix: str,
     tracking_uri: str | None,
     *,
-    needs_rows: Callable[[BaseEvaluation], bool] | None = None,
+    needs_rows: Callable[[BaseEvaluation], bool] = _of_segments,
 ) -> tuple[dict[str, str], BaseEvaluation]:
     """The evaluation of a run or folder, with its name, and with its rows if needed and kept.
 
     By default it needs them where the intervals of its segments do.
     """
-    needs_rows = needs_rows or _of_segments
     if Path(run).exists():
         step("reading the folder", 0, 1)
         from cmtrack import archive
@@ -187,18 +179,13 @@ def held(
         return {"run_id": found.run_id, "prefix": prefix}, evaluation
 
 
-def _of_segments(evaluation: BaseEvaluation) -> bool:
-    from cmtrack.evaluation import Evaluation
-
-    return isinstance(evaluation, Evaluation) and bool(evaluation.segments.note)
-
-
 def _of_dependent(evaluation: BaseEvaluation) -> bool:
     """True if splits need the rows: they are clustered, or have fractional weights."""
     from cmtrack.evaluation import Evaluation
 
-    dependent = isinstance(evaluation, Evaluation) and evaluation.cluster_errors is not None
-    return dependent or (isinstance(evaluation, Evaluation) and evaluation.statistics.squares is not None)
+    if not isinstance(evaluation, Evaluation):
+        return False
+    return evaluation.cluster_errors is not None or evaluation.statistics.squares is not None
 
 
 def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:

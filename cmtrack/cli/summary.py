@@ -141,13 +141,15 @@ def _classes(evaluation: Evaluation) -> Table:
         title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
         if len(enough) < len(labels):
             title += f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
-        enough.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
+        f1 = {label: m[f"class/{encode_label(label)}/f1"] for label in enough}
+        enough.sort(key=lambda label: math.inf if math.isnan(f1[label]) else f1[label])
         labels = enough[:MAX_WORST]
     table = new_table(title, "class", "samples", "precision", "recall", "F1", right=1)
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         scores = (_cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
-        table.add_row(plain(fmt.short(label)), _support(m[f"{prefix}/support"]), *scores)
+        n = m[f"{prefix}/support"]
+        table.add_row(plain(fmt.short(label)), "1 (single)" if n == 1 else fmt.count(n), *scores)
     return table
 
 
@@ -164,14 +166,6 @@ def _segments(segments: SegmentTable) -> Table:
             cells.append(_cell(row[name], None if math.isnan(row[low]) else (row[low], row[high])))
         table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), *cells)
     return table
-
-
-def _support(n: float) -> str:
-    return "1 (single)" if n == 1 else fmt.count(n)
-
-
-def _last_if_undefined(value: float) -> float:
-    return math.inf if math.isnan(value) else value
 
 
 def _cell(value: float, ends: tuple[float, float] | None) -> Any:

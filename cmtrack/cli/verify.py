@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cmtrack.cli.flags import json_option
 from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain_errors, working
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class NotVerified(BadInput):
 @click.command("verify")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), help="Write the page that the bundle gives when made anew.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 @plain_errors
 def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
     """Check the bundle of a review, and make the review anew.

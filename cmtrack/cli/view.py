@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cmtrack.cli.compare import compared, comparison_command, write_csv
+from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
 from cmtrack.cli.frame import echo, echo_json, plain_errors, warn, working
 
 
@@ -21,14 +21,11 @@ def view_command(name: str | None, csv_file: Path | None, as_json: bool, **optio
     charts that matter for the ranking. Its link is printed, and put first in the experiment's description. A view of
     the same name is replaced. The options are those of `cmtrack compare`, and --name.
     """
-    from cmtrack.tracking.store import quiet, tracking_store
-
     with working() as step:
         comparison = compared(step, **options)
         write_csv(comparison, csv_file)
         step("writing the view", 0, 0)
-        uris: tuple[str, ...] = options["tracking_uri"] or ()
-        with quiet(), tracking_store(uris[0] if len(uris) == 1 else None):
+        with in_store_of(options):
             view = comparison.view(name)
     if as_json:
         echo_json(vars(view))

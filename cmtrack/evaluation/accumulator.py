@@ -111,9 +111,7 @@ class Accumulator:
         >>> seen.n_rows
         4
         """
-        what, scores, normalize = one_of_both(y_prob, y_score, self.spec.normalize)
-        if y_pred is None and scores is None:
-            raise ValueError("y_pred or y_prob must be given, got neither")
+        what, scores, normalize = one_of_both(y_pred, y_prob, y_score, self.spec.normalize)
         data, divisions = (None, ()) if segments is None else declared(segments)
         aligned = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "segments": data}
         y_true, y_pred, scores, sample_weight, data = align_rows(aligned).values()

@@ -143,13 +143,11 @@ def evaluate(
     """
     spec = Spec.of(options, "evaluate")
     grouping = spec.grouping
-    what, scores, normalize = one_of_both(y_prob, y_score, spec.normalize)
+    what, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     given = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "groups": groups}
     data, divisions = (None, ()) if segments is None else declared(segments)
     given = align_rows({**given, "row_ids": row_ids, "segments": data})
     y_true, y_pred, scores, sample_weight, groups, row_ids, data = given.values()
-    if y_pred is None and scores is None:
-        raise ValueError("y_pred or y_prob must be given, got neither")
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
     numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
@@ -191,9 +189,11 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
     return tuple(one.arranged(value_order(one.values, False)).limited()[0] for one in divided(columns, divisions))
 
 
-def one_of_both(y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
+def one_of_both(y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
     """The scores that are given with their argument's name, and the rule for their sums."""
     if y_score is None:
+        if y_pred is None and y_prob is None:
+            raise ValueError("y_pred or y_prob must be given, got neither")
         return "y_prob", y_prob, normalize
     if y_prob is not None:
         raise ValueError("y_prob and y_score must not both be given: y_score is for decision values")

@@ -122,9 +122,7 @@ def evaluate_table(
     """
     spec = Spec.of(options, "evaluate_table")
     grouping = spec.grouping
-    what, scores, normalize = one_of_both(y_prob, y_score, spec.normalize)
-    if y_pred is None and scores is None:
-        raise ValueError("y_pred or y_prob must be given, got neither")
+    what, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
     given = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]

@@ -587,19 +587,9 @@ class Transported:
     @property
     def own_standard_errors(self) -> dict[str, float]:
         """Standard errors about the metrics of the target's own labels; empty where its size is not known."""
-        if math.isnan(self.rows):
-            return ByName({}, "own standard error of")
-        own = {name: math.sqrt(parts.labelled + parts.realised / self.rows) for name, (parts, _) in self._parts.items()}
-        return ByName(own, "own standard error of")
-
-    @property
-    def from_labels(self) -> dict[str, float]:
-        """The part of the squared error that more labelled rows would make smaller, by metric, from 0 to 1."""
-        return {
-            name: parts.labelled / (parts.labelled + parts.target)
-            for name, (parts, _) in self._parts.items()
-            if parts.labelled > 0
-        }
+        parts = {} if math.isnan(self.rows) else {name: parts for name, (parts, _) in self._parts.items()}
+        errors = {name: math.sqrt(part.labelled + part.realised / self.rows) for name, part in parts.items()}
+        return ByName(errors, "own standard error of")
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cmtrack.families._collect import collect_families
-from cmtrack.families.hierarchy import Given, Rule, Tree, assign, read_sets
+from cmtrack.families.hierarchy import Rule, Tree, assign, read_sets
 from cmtrack.families.metrics import document_errors
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.families.spec import FamilySpec
@@ -88,8 +88,8 @@ def evaluate_families(
     >>> evaluation.family_of("364.0"), evaluation.matrix("364").values.tolist()
     ('364', [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     """
-    given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
-    return _evaluate(given, digest, families, codes, unassigned, matching, remove_matches, confidence_level)
+    how = matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
+    return _evaluate(y_true_sets, y_pred_sets, [families], *how)[0]
 
 
 def evaluate_family_levels(
@@ -138,56 +138,40 @@ def evaluate_family_levels(
     """
     if not isinstance(tree, Tree):
         raise TypeError(f"tree must be a Tree, got {type(tree).__name__}")
-    given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
-    return {
-        level: _evaluate(
-            given,
-            digest,
-            replace(tree, level=level),
-            codes,
-            unassigned,
-            matching,
-            remove_matches,
-            confidence_level,
-        )
-        for level in levels
-    }
+    how = matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
+    rules = {level: replace(tree, level=level) for level in levels}
+    return dict(zip(rules, _evaluate(y_true_sets, y_pred_sets, rules.values(), *how), strict=True))
 
 
-def _read(
-    y_true: Any, y_pred: Any, codes: Sequence[Label] | None, columns: tuple[str, str], documents: Any, row_ids: Any
-) -> tuple[Given, LabelDigest | None]:
+def _evaluate(
+    y_true: Any,
+    y_pred: Any,
+    rules: Iterable[Rule],
+    matching: str,
+    remove_matches: bool,
+    codes: Sequence[Label] | None,
+    unassigned: Label | None,
+    columns: tuple[str, str],
+    documents: Any,
+    row_ids: Any,
+    confidence_level: float,
+) -> list[FamilyEvaluation]:
+    """An evaluation of the same sets by each rule."""
     given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
     if row_ids is not None and documents is not None:
         raise ValueError("row_ids must be given without documents, got both: documents names the documents already")
     names = given.ids if row_ids is None else row_ids
-    if names is None:
-        return given, None
-    return given, LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
-
-
-def _evaluate(
-    given: Given,
-    row_ids: LabelDigest | None,
-    rule: Rule,
-    codes: Sequence[Label] | None,
-    unassigned: Label | None,
-    matching: str,
-    remove_matches: bool,
-    confidence_level: float,
-) -> FamilyEvaluation:
+    digest = None if names is None else LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
     spec = FamilySpec.of({"matching": matching, "confidence_level": confidence_level}, "evaluate_families")
     listed = given.seen if codes is None else [plain(code) for code in codes]
     if len(set(listed)) != len(listed):
         twice = next(code for code in listed if listed.count(code) > 1)
         raise ValueError(f"codes must not repeat, got {twice!r} more than once")
-    families = assign(rule, listed, chosen=codes is not None, unassigned=unassigned)
-    actual, predicted = given.renumbered(families.codes)
-    statistics, rows = collect_families(actual, predicted, families, remove_matches=remove_matches, row_ids=row_ids)
-    return FamilyEvaluation(
-        statistics,
-        spec,
-        remarks=(given.note,) if given.note else (),
-        macro_errors=document_errors(statistics, rows),
-        rows=rows,
-    )
+    out = []
+    for rule in rules:
+        families = assign(rule, listed, chosen=codes is not None, unassigned=unassigned)
+        sides = given.renumbered(families.codes)
+        statistics, rows = collect_families(*sides, families, remove_matches=remove_matches, row_ids=digest)
+        errors, remarks = document_errors(statistics, rows), (given.note,) if given.note else ()
+        out.append(FamilyEvaluation(statistics, spec, remarks=remarks, macro_errors=errors, rows=rows))
+    return out

@@ -151,6 +151,20 @@ def check_counts(name: str, counts: FloatArray) -> None:
         raise ValueError(f"{name} must be finite and not negative, got minimum {counts.min()}")
 
 
+def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[int, int], str]:
+    """The count and the share of each cell, as far as there is room."""
+
+    def content(i: int, j: int) -> str:
+        if counts[i, j] == 0:
+            return "" if np.isnan(shares[i, j]) else "0"
+        if np.isnan(shares[i, j]):
+            return text.count_text(counts[i, j])
+        share = text.share_text(float(shares[i, j]))
+        return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
+
+    return content
+
+
 def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
     """`counts` over the actual total of their row, NaN in rows without samples."""
     share = np.full(counts.shape, np.nan)

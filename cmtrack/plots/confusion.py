@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +91,7 @@ def plot_confusion_matrix(
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
-        heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), cell.text_font)
+        heat.write_cells(ax, image, shares, heat.cell_texts(values, shares, cell), cell.text_font)
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
@@ -176,8 +177,8 @@ def plot_reduced_matrix(
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
         font = cell.text_font
-        heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), font)
-        aside_text = _cell_text(aside[:, None], aside_shares, cell)
+        heat.write_cells(ax, image, shares, heat.cell_texts(values, shares, cell), font)
+        aside_text = heat.cell_texts(aside[:, None], aside_shares, cell)
         heat.write_cells(ax, column, aside_shares, aside_text, font, at=(apart, 0.0))
         row_text = [text.count_text(value) for value in aside]
         heat.write_cells(ax, row, row_shares, lambda _, j: row_text[j], font, at=(0.0, apart))
@@ -236,16 +237,9 @@ def plot_confusion_chart(
     return figure
 
 
-def _cell_text(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
-    def content(i: int, j: int) -> str:
-        if np.isnan(shares[i, j]):
-            return ""
-        if counts[i, j] == 0:
-            return "0"
-        share = text.share_text(float(shares[i, j]))
-        return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
-
-    return content
+def chart_words(step: str, metric: str, value: float) -> str:
+    """The rest of a chart's title: a step and one metric."""
+    return " · ".join(filter(None, (step, "" if math.isnan(value) else f"{metric} {value:.2f}")))
 
 
 def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:

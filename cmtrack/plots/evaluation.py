@@ -23,7 +23,7 @@ from cmtrack.prevalence.results import ASSUMES, MISFIT
 from . import _text as text
 from ._heatmap import FEW, name_cells
 from .classes import ClassCurve, plot_class_curves
-from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
+from .confusion import chart_words, plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .order import IN_GIVEN_ORDER, WHOLE_UP_TO, in_order, with_others
 from .precision_recall import plot_precision_recall
@@ -94,22 +94,16 @@ def with_named_cells(figure: Figure, panel: int, evaluation: Evaluation, step: s
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
     """The confusion matrix for MLflow's charts, with a run, its step and one metric in its title."""
     name, metric = ("accuracy", "multiclass/accuracy") if evaluation.none is None else ("F1", "spans/f1_micro")
-    value = evaluation.metrics.get(metric, math.nan)
-    shown = "" if math.isnan(value) else f"{name} {value:.2f}"
-    words = " · ".join(filter(None, (step, shown)))
+    words = chart_words(step, name, evaluation.metrics.get(metric, math.nan))
     counts, labels = in_order(evaluation.confusion_matrix.counts, evaluation.confusion_matrix.labels)
     return plot_confusion_chart(counts, labels, positive=evaluation.positive, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
     """The reduced matrix of a grouping step."""
-    title = f"Reduced confusion matrix “{_shown(step.name)}”"
+    title = f"Reduced confusion matrix “{text.brief(step.name, 40)}”"
     figure = plot_reduced_matrix(step.counts, step.mismatches, step.labels, positive=step.positive, title=title)
     return with_named_cells(figure, 0, evaluation, step.name, step.labels)
-
-
-def _shown(name: object) -> str:
-    return text.brief(name, 40)
 
 
 def roc_figure(evaluation: Evaluation) -> Figure | None:
@@ -387,7 +381,7 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
         rows[str(evaluation.positive)] = accepted
     return plot_score_histogram(
         scores.values, list(rows.values()), list(rows), with_counts=False,
-        title=f"Scores for “{_shown(evaluation.positive)}” by actual class",
+        title=f"Scores for “{text.brief(evaluation.positive, 40)}” by actual class",
     )  # fmt: skip
 
 
@@ -490,5 +484,5 @@ def prevalence_figure(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
         high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
         actual=actual, references=references, caption=caption, ax=ax,
-        title=f"Prevalence of “{_shown(estimate.positive)}”" if title is None else title,
+        title=f"Prevalence of “{text.brief(estimate.positive, 40)}”" if title is None else title,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from cmtrack.untrusted import one_line
 from . import _heatmap as heat
 from . import _text as text
 from ._text import columns, use_fallbacks
-from .confusion import plot_confusion_chart
+from .confusion import chart_words, plot_confusion_chart
 from .style import (
     BLUE,
     GREEN,
@@ -37,8 +37,8 @@ from .style import (
     hit_map,
     mismatch_map,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 
@@ -133,7 +133,7 @@ def plot_family_matrix(
         shown = part if np.isfinite(part).any() else np.zeros_like(part)
         images.append(heat.draw_image(ax, shown, hue, norm, at=at))
         if cell.holds_text:
-            heat.write_cells(ax, images[-1], shown, _texts(count, part, cell), cell.text_font, at=at)
+            heat.write_cells(ax, images[-1], shown, heat.cell_texts(count, part, cell), cell.text_font, at=at)
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     _hatch(ax, empty, size, apart, given)
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in set(empty.tolist())], cell)
@@ -206,7 +206,7 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
         raise ValueError("panels must hold at least one family, got none")
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = panel_figure((4.1 * columns, 3.9 * rows + (0.4 if title else 0.0)))
+    figure = new_figure((4.1 * columns, 3.9 * rows + (0.4 if title else 0.0)), "constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for ax in grid.ravel()[len(panels) :]:
         ax.set_visible(False)
@@ -239,18 +239,6 @@ def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
         return rows
     columns[:, -1] = rows[:, -1]
     return columns
-
-
-def _texts(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
-    def content(i: int, j: int) -> str:
-        if counts[i, j] == 0:
-            return "" if np.isnan(shares[i, j]) else "0"
-        if np.isnan(shares[i, j]):
-            return text.count_text(counts[i, j])
-        share = text.share_text(float(shares[i, j]))
-        return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
-
-    return content
 
 
 def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given: str) -> None:
@@ -340,7 +328,7 @@ def plot_code_shares(
     sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
     widest = max((columns(one_line(name)) for side in sides for name, *_ in side), default=8)
     rows = max(1, *map(len, sides))
-    figure = panel_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows))
+    figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows), "constrained")
     figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
     titles = ("Actual codes where it is predicted", "Predicted codes where it is actual")
     for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
@@ -472,9 +460,7 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
     if not worst:
         return None
     panel = _panel_of(evaluation, worst[0])
-    value = evaluation.metrics.get("family/f1_micro", math.nan)
-    shown = "" if math.isnan(value) else f"F1 {value:.2f}"
-    words = " · ".join(filter(None, (step, shown)))
+    words = chart_words(step, "F1", evaluation.metrics.get("family/f1_micro", math.nan))
     return plot_confusion_chart(np.nan_to_num(panel.shares), [*panel.codes, "OOF"], run=run, value=words)
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -267,17 +267,10 @@ class ShownFigure(Figure):
         return as_png(self, NOTEBOOK_DPI)
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure that belongs to no pyplot registry."""
-    figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white")
+def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = None) -> Figure:
+    """A figure that belongs to no pyplot registry; "constrained" makes room for the labels of several axes."""
+    figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout=layout)
     _Canvas(figure)  # texts are measured by what draws them
-    return figure
-
-
-def panel_figure(size: tuple[float, float]) -> Figure:
-    """A figure for several axes that belongs to no pyplot registry and makes room for their labels."""
-    figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
-    _Canvas(figure)
     return figure
 
 

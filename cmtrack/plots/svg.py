@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import wraps
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -86,6 +87,18 @@ def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
     )
 
 
+def _in_both(draw: Callable[..., None]) -> Callable[..., None]:
+    """Have a method of a renderer called of its image, too, where that gets the same."""
+
+    @wraps(draw)
+    def drawn(self: SvgRenderer, *args: Any, **kwargs: Any) -> None:
+        if self.raster is not None:
+            getattr(self.raster, draw.__name__)(*args, **kwargs)
+        draw(self, *args, **kwargs)
+
+    return drawn
+
+
 def _matrix(transform: Transform) -> FloatArray:
     return np.asarray(transform.get_matrix())
 
@@ -148,46 +161,31 @@ class SvgRenderer(RendererBase):
         if self._groups.pop():
             self._parts.append("</g>")
 
+    @_in_both
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None) -> None:
-        if self.raster is not None:
-            self.raster.draw_path(gc, path, transform, rgbFace)
         self._draw(gc, [self._outline(gc, path, transform, filled=rgbFace is not None)], rgbFace)
 
+    @_in_both
     def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
-        if self.raster is not None:
-            self.raster.draw_path_collection(gc, *args, **kwargs)
         with self._alone():
             super().draw_path_collection(gc, *args, **kwargs)  # each by draw_path
 
+    @_in_both
     def draw_markers(
         self, gc: GraphicsContextBase, marker_path: Path, marker_trans: Transform, path: Path, trans: Transform,
         rgbFace: Any = None,
     ) -> None:  # fmt: skip
-        if self.raster is not None:
-            self.raster.draw_markers(gc, marker_path, marker_trans, path, trans, rgbFace)
         places = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
         shape = _Outline(marker_path, Affine2D(_matrix(marker_trans)).scale(1, -1))
         seen = (places > -_HATCH).all(axis=1) & (places < (self.width + _HATCH, self.height + _HATCH)).all(axis=1)
         self._draw(gc, [shape.at(x, self.height - y) for x, y in places[seen].tolist()], rgbFace)
 
+    @_in_both
     def draw_quad_mesh(
         self, gc: GraphicsContextBase, master_transform: Transform, meshWidth: int, meshHeight: int,
         coordinates: npt.ArrayLike, offsets: Any, offsetTrans: Any, facecolors: Any, *args: Any, **kwargs: Any,
     ) -> None:  # fmt: skip
         """Draw axis-aligned cells, as those of a colour bar."""
-        if self.raster is not None:
-            self.raster.draw_quad_mesh(
-                gc,
-                master_transform,
-                meshWidth,
-                meshHeight,
-                coordinates,
-                offsets,
-                offsetTrans,
-                facecolors,
-                *args,
-                **kwargs,
-            )
         corners = master_transform.transform(np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
         corners = corners.reshape(meshHeight + 1, meshWidth + 1, 2)
         rows = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
@@ -204,17 +202,15 @@ class SvgRenderer(RendererBase):
         """The end of what is left out at the top, in pixels: above every other text."""
         return max(min(self._under_title, self._highest), 0.0)
 
-    def draw_image(self, gc: GraphicsContextBase, x: float, y: float, im: Any, transform: Any = None) -> None:
-        if self.raster is not None:
-            self.raster.draw_image(gc, x, y, im)
+    @_in_both
+    def draw_image(self, gc: GraphicsContextBase, x: float, y: float, im: Any) -> None:
         self._image(np.asarray(im)[::-1], (x, y, x + im.shape[1], y + im.shape[0]), "")
 
+    @_in_both
     def draw_text(
         self, gc: GraphicsContextBase, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False,
         mtext: Any = None,
     ) -> None:  # fmt: skip
-        if self.raster is not None:
-            self.raster.draw_text(gc, x, y, s, prop, angle, ismath, mtext)
         if ismath:  # no text of ours is a formula
             with self._alone():
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)

@@ -54,18 +54,8 @@ class ScoreCells:
 
     def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
         """Target samples of each cell, from the scores or from their counts (one channel)."""
-        size = len(self.place)
-        if isinstance(scores, ScoreCounts):
-            values, weight = scores.values, scores.counts[0]
-            places = [np.searchsorted(self.cells.edges, values, side="left")]
-            if self.lower is not None:
-                places.append(np.searchsorted(self.lower, values, side="right"))
-            tallied = [np.bincount(place, weight, size).astype(np.float64) for place in places]
-            return sum(tallied[1:], tallied[0]) / len(tallied)
-        upper = _tally(self.cells.edges, "left", scores, size)
-        if self.lower is None:
-            return upper
-        return (upper + _tally(self.lower, "right", scores, size)) / 2
+        upper = _tally(self.cells.edges, "left", scores, len(self.place))
+        return upper if self.lower is None else (upper + _tally(self.lower, "right", scores, len(self.place))) / 2
 
 
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
@@ -86,11 +76,13 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
 
 
-def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray, size: int) -> FloatArray:
+def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray | ScoreCounts, size: int) -> FloatArray:
     """Number of scores in each gap between the keys, as by ``searchsorted``.
 
     Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
     """
+    if isinstance(scores, ScoreCounts):
+        return np.bincount(np.searchsorted(keys, scores.values, side=side), scores.counts[0], size).astype(np.float64)
     width = (keys[-1] - keys[0]) / _STEPS if len(keys) else 0.0
     if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
         return _counted(np.searchsorted(keys, scores, side=side), size)

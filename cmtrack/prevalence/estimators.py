@@ -109,9 +109,8 @@ def binned_estimate(
         return make(**_not_identified())
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    ends_of = partial(_binned_interval, _method(interval), scaled, bands, value, spread, (n, m1, m0), confidence_level)
-    realised = ends_of(True)
-    ends = realised if interval == "realised" else ends_of(False)
+    arguments = scaled, bands, value, spread, (n, m1, m0), confidence_level
+    ends, realised = _both(interval, partial(_binned_interval, *arguments))
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
@@ -120,19 +119,20 @@ def binned_estimate(
     )  # fmt: skip
 
 
-def _method(interval: str) -> str:
-    """The method by which both intervals are made: "realised" is the adjusted one of the target's own share."""
-    return "adjusted" if interval == "realised" else interval
+def _both(interval: str, make: Callable[[str, bool], Interval]) -> tuple[Interval, Interval]:
+    """The asked interval, and that of the target's own share: "realised" is the adjusted one of this."""
+    realised = make("adjusted" if interval == "realised" else interval, True)
+    return (realised if interval == "realised" else make(interval, False)), realised
 
 
 def _binned_interval(
-    method: str,
     mixture: Mixture,
     bands: BinnedDensities,
     value: float,
     spread: Variance,
     sizes: tuple[float, float, float],
     level: float,
+    method: str,
     realised: bool,
 ) -> Interval:
     """The interval of the population's share, or of the target's own (``realised``)."""
@@ -180,11 +180,8 @@ def _bootstrap(
 
 
 def _untested(fit: _Fit) -> dict[str, str]:
-    return (
-        {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
-        if math.isnan(fit["fit_pvalue"])
-        else {}
-    )
+    reason = "two bins leave no degree of freedom: the fit cannot be tested"
+    return {"fit_pvalue": reason} if math.isnan(fit["fit_pvalue"]) else {}
 
 
 def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
@@ -273,9 +270,7 @@ def modelled_estimate(
     if not math.isfinite(spread.total):
         ends = realised = (0.0, 1.0)
     else:
-        ends_of = partial(_modelled_interval, match, _method(interval), value, spread, n, confidence_level)
-        realised = ends_of(True)
-        ends = realised if interval == "realised" else ends_of(False)
+        ends, realised = _both(interval, partial(_modelled_interval, match, value, spread, n, confidence_level))
     p, q = match.densities
     ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
     bands = quantile_bins(ranks)
@@ -297,7 +292,7 @@ def few_distinct(labelled: ScoreCounts) -> bool:
 
 
 def _modelled_interval(
-    match: TwoFoldings, method: str, value: float, spread: Variance, n: float, level: float, realised: bool
+    match: TwoFoldings, value: float, spread: Variance, n: float, level: float, method: str, realised: bool
 ) -> Interval:
     """The interval of the population's share, or of the target's own (``realised``)."""
     if method == "wald":
@@ -470,10 +465,6 @@ def _wald(value: float, total: float, confidence_level: float) -> Interval:
 
 def _not_identified() -> dict[str, Any]:
     """Fields of an estimate from scores that do not tell the classes apart."""
-    return {
-        "value": math.nan,
-        "low": math.nan,
-        "high": math.nan,
-        "variance": Variance(math.inf, math.inf, math.inf, 0.0),
-        "undefined": dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED),
-    }
+    reasons = dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED)
+    unknown = dict.fromkeys(("value", "low", "high"), math.nan)
+    return {**unknown, "variance": Variance(math.inf, math.inf, math.inf, 0.0), "undefined": reasons}

@@ -247,12 +247,8 @@ def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: Comp
         return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in found.values()))
     undefined = [told(run.tags, "undefined", options.prefix) or "" for run in runs]
     names = {name for run in runs for name in run.metrics}
-    names |= {name for listed in undefined for name in _prefixed(listed, options.prefix)}
+    names |= {options.prefix + name for listed in undefined for name in listed.split(", ")}
     return default_criterion(lambda name: options.prefix + name in names)
-
-
-def _prefixed(listed: str, prefix: str) -> list[str]:
-    return [prefix + name for name in listed.split(", ")]
 
 
 def _not_known(catalog: Catalog, *texts: Any) -> set[str]:
@@ -289,20 +285,17 @@ def _nothing(listed: Listed, prefix: str) -> str:
     """The error if no run holds a complete evaluation."""
     under = f" under the prefix {prefix!r}" if prefix else ""
     others = sorted({known for run in listed.runs for known in run.prefixes} - {prefix})
-    named = [repr(known) for known in others if known]
+    named = ", ".join([repr(other) for other in others if other][:6])
+    named += f" and {len(others) - 6} more prefixes" if len(others) > 6 else ""
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
     which = f"none of the {len(listed.runs)} runs holds a" if len(listed.runs) > 1 else "the run holds no"
     return f"{which} complete evaluation{under}: " + (
-        f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
+        f"there are evaluations {f'under {named}' if named else 'without a prefix'}"
         if others
         else "cmtrack.log_evaluation in the training script logs one"
     )
-
-
-def _and_more(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more prefixes" if len(names) > 6 else "")
 
 
 # -- what stores list, and the short list of it -----------------------------------------------------------------
@@ -335,18 +328,15 @@ def list_runs(
     """
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")
-    given_clients = map(client_for, _uris(options.tracking_uri)) if clients is None else clients
+    uris: list[Any] = _several(options.tracking_uri) or [None]
+    given_clients = map(client_for, uris) if clients is None else clients
     by_uri = {client.tracking_uri: client for client in given_clients}
     found: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)
         everywhere = list(by_uri.values())
-        for run in find_all(
-            references,
-            lambda _: everywhere,
-            lambda done: progress("finding runs", done, len(references)),
-            _several(options.experiment_names),
-        ):
+        names, n = _several(options.experiment_names), len(references)
+        for run in find_all(references, lambda _: everywhere, lambda done: progress("finding runs", done, n), names):
             found.setdefault(run.run_id, run)
     notes: tuple[str, ...] = ()
     if runs is None or options.experiment_names:
@@ -356,21 +346,15 @@ def list_runs(
             ids = _experiments(client, names, several=len(by_uri) > 1)
             # one more than wanted tells whether there are more
             most = None if options.max_runs is None else options.max_runs + 1
-            listed = search(
-                client,
-                ids,
-                options.filter_string,
-                _order_by(order, options.prefix),
-                most,
-                lambda n: progress("listing runs", n, 0),
-            )
-            for run in listed:
+            by = _order_by(order, options.prefix)
+            for run in search(client, ids, options.filter_string, by, most, lambda n: progress("listing runs", n, 0)):
                 found.setdefault(run.run_id, run)
             if options.max_runs is not None and len(found) - before > options.max_runs:
                 found.popitem()
                 notes = (f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",)
-        if names and not found and len(by_uri) > 1:
-            _check_found(names, list(by_uri.values()))
+        for name in names if not found and len(by_uri) > 1 else ():
+            if all(client.get_experiment_by_name(name) is None for client in by_uri.values()):
+                raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, by_uri.values()))}")
     found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
     label = unique_names({run_id: run.name for run_id, run in found.items()})
     named = tuple(replace(run, name=label[run.run_id]) for run in found.values())
@@ -379,10 +363,6 @@ def list_runs(
 
 def _several(given: str | Sequence[str] | None) -> list[str]:
     return [given] if isinstance(given, str) else list(given or ())
-
-
-def _uris(given: str | Sequence[str] | None) -> list[str | None]:
-    return [given] if given is None or isinstance(given, str) else list(given)
 
 
 def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[str]:
@@ -395,21 +375,12 @@ def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[
     return [str(e.experiment_id) for e in map(client.get_experiment_by_name, names) if e is not None]
 
 
-def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
-    """Check that each experiment is in one of several stores."""
-    for name in names:
-        if all(client.get_experiment_by_name(name) is None for client in clients):
-            raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, clients))}")
-
-
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
     """The `order_by` for the store, so that the limit cuts off the worst runs."""
     if order is None or not order.single or "`" in prefix:
         return []
-    better = order.direction
-    if better == "nearest zero":
-        return []
-    return [f"metrics.`{prefix}{order.metrics[0]}` {'DESC' if better == 'higher' else 'ASC'}"]
+    way = {"higher": "DESC", "lower": "ASC"}.get(order.direction)
+    return [f"metrics.`{prefix}{order.metrics[0]}` {way}"] if way else []
 
 
 def reduced(
@@ -464,13 +435,8 @@ def reduced(
             passed_over += part[limit:]
             part = part[:limit]
         chosen += part
-    return replace(
-        listed,
-        runs=tuple(chosen),
-        stopped=tuple(stopped),
-        passed_over=tuple(passed_over),
-        incomplete=tuple(incomplete),
-    )
+    lists = {"stopped": tuple(stopped), "passed_over": tuple(passed_over), "incomplete": tuple(incomplete)}
+    return replace(listed, runs=tuple(chosen), **lists)  # type: ignore[arg-type]
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:

@@ -71,17 +71,17 @@ def load_evaluation(
     True
     """
     client = client or client_for()
-    found = find(run_id, [client])
-    prefix = found.logged_prefix(prefix)
+    run = find(run_id, [client])
+    prefix = run.logged_prefix(prefix)
     try:
-        evaluation = evaluation_of(found, client, prefix)
+        evaluation = evaluation_of(run, client, prefix)
     except ValueError as error:
-        why = "" if found.status(prefix) else found.why_incomplete(prefix)
+        why = "" if run.status(prefix) else run.why_incomplete(prefix)
         raise ValueError(f"{error}; {why}" if why else str(error)) from None
     if rows:
-        evaluation = with_predictions(evaluation, found, client, prefix)
+        evaluation = with_predictions(evaluation, run, client, prefix)
     elif isinstance(evaluation, Evaluation) and evaluation.segments.note:
-        evaluation, problem = with_kept_predictions(evaluation, found, client, prefix)
+        evaluation, problem = with_kept_predictions(evaluation, run, client, prefix)
         if problem:
             warnings.warn(f"{problem}", UserWarning, stacklevel=2)
     return evaluation.with_metrics(extra_metrics)
@@ -91,13 +91,10 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ba
     """The evaluation of a listed run; ValueError if the run holds none, or it is damaged or of a newer schema."""
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"run {run.run_id}: the evaluation is damaged: {error}") from None
-    try:
-        return loads(text)
+        return loads(content.decode("utf-8"))
     except ValueError as error:
-        raise ValueError(f"run {run.run_id}: {error}") from None
+        damaged = "the evaluation is damaged: " if isinstance(error, UnicodeDecodeError) else ""
+        raise ValueError(f"run {run.run_id}: {damaged}{error}") from None
 
 
 def with_predictions(

@@ -330,12 +330,18 @@ def not_sent(
     """Warn, or raise if `strict`, that the evaluation was only spooled."""
     if package.folder is None:
         return _lost(error, "no place on this machine could be written", evaluation, run_id, strict)
+    reason = _told(error, _kept(package), strict)
+    return LoggedEvaluation(evaluation, run_id, "saved", package.folder, reason)
+
+
+def _told(error: Exception, kept: str, strict: bool) -> str:
+    """The reason why an evaluation was not logged, after a warning of it, or raised if `strict`."""
     if strict:
-        error.add_note(_kept(package))
+        error.add_note(kept)
         raise error
     reason = untrusted.without_credentials(str(error))
-    tell(f"the evaluation was not logged: {reason} ({_kept(package)})")
-    return LoggedEvaluation(evaluation, run_id, "saved", package.folder, reason)
+    tell(f"the evaluation was not logged: {reason} ({kept})", stacklevel=5)
+    return reason
 
 
 def _kept(package: Package) -> str:
@@ -346,12 +352,7 @@ def _kept(package: Package) -> str:
 
 
 def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | None, strict: bool) -> LoggedEvaluation:
-    kept = f"the evaluation could not be kept either: {why}"
-    if strict:
-        error.add_note(kept)
-        raise error
-    reason = untrusted.without_credentials(str(error))
-    tell(f"the evaluation was not logged: {reason} ({kept})")
+    reason = _told(error, f"the evaluation could not be kept either: {why}", strict)
     return LoggedEvaluation(evaluation, run_id, "failed", None, reason)
 
 
@@ -427,12 +428,8 @@ def _make(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
 
     name = parent.data.tags.get(_NAME, "")
     tags = {tag: parent.data.tags[tag] for tag in _KEPT_TAGS if tag in parent.data.tags}
-    run = create_run(
-        client,
-        parent.info.experiment_id,
-        f"{name}: {child.name}" if name else child.name,
-        tags={**tags, _PARENT: parent.info.run_id},
-    )
+    of = f"{name}: {child.name}" if name else child.name
+    run = create_run(client, parent.info.experiment_id, of, tags={**tags, _PARENT: parent.info.run_id})
     given = {"model": child.model or name or parent.info.run_id, **child.params}
     params = [Param(key, str(value)[:_MAX_PARAM]) for key, value in given.items()]
     client.log_batch(run.info.run_id, params=params)

@@ -129,11 +129,8 @@ class Package(Placed):
             sizes = {name.removeprefix(f"{ARTIFACTS}/"): len(data) for name, data in held if name.startswith(ARTIFACTS)}
         first, rows = (names.file_name(name, self.prefix) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE))
         with_rows = names.digest_key(names.PREDICTIONS_FILE) in names.digests(self.tags, self.prefix)
-        out = (
-            name
-            for name in sizes
-            if not name.endswith((PARTIAL, names.PREDICTIONS_FILE)) or (with_rows and name == rows)
-        )
+        left_out = (PARTIAL, names.PREDICTIONS_FILE)
+        out = (name for name in sizes if not name.endswith(left_out) or (with_rows and name == rows))
         return sorted(out, key=lambda name: (name != first, sizes[name], name))
 
     @contextmanager
@@ -245,7 +242,7 @@ def build(
     package = Package(
         **place,
         folder=None,
-        metrics={_short(name): value for name, value in finite.items()},
+        metrics={name[: names.MAX_NAME]: value for name, value in finite.items()},
         tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
         images=images,
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
@@ -334,7 +331,3 @@ def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_TAG else text[: _MAX_TAG - 1] + "…"
-
-
-def _short(name: str) -> str:
-    return name[: names.MAX_NAME]

@@ -102,59 +102,39 @@ class _Push:
 
     def push(self, entry: spool.Entry) -> PushedEntry:
         """Send one entry; on an error it stays in the spool."""
-        if entry.kind == "inputs":
-            return _refused(entry.folder, HOW_TO_EVALUATE)
         try:
+            if entry.kind == "inputs":
+                raise ValueError(HOW_TO_EVALUATE)
             if entry.foreign and self.tracking_uri is None:
-                return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
+                raise ValueError("it belongs to another user: name the store with tracking_uri")
             package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
-        except BusyEntry as error:
-            return _kept(entry.folder, None, first_line(error))
         except Exception as error:
-            return _refused(entry.folder, first_line(error))
-        folder, run_id = package.folder, package.run_id
+            status = "kept" if isinstance(error, BusyEntry) else "refused"
+            return PushedEntry(entry.folder, status, reason=first_line(error))
+        folder, run_id, uri = package.folder, package.run_id, ""
         assert folder is not None
         try:
             uri = self.tracking_uri or _with_credentials(package.tracking_uri) or ""
-        except ValueError as error:
-            return _kept(folder, run_id, str(error))
-        if uri in self.silent:
-            return _kept(folder, run_id, self.silent[uri])
-        try:
+            if uri in self.silent:
+                raise ConnectionError(self.silent[uri])
             client = self.clients.get(uri) or self.clients.setdefault(uri, client_for(uri or None))
             if run_id is None or not within_patience(lambda _: _exists(str(run_id), client)):
                 if self.experiment_name is None:
                     missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
-                    return _kept(folder, run_id, f"{missing}: {_NAME_ONE}")
+                    raise ValueError(f"{missing}: {_NAME_ONE}")
                 name = self.experiment_name
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
             package, taken = settings.allowed(package)
             sent = deliver(package, client, waited=True)
-        except NoAnswer as error:
-            self.unanswered[uri] += 1
-            if self.unanswered[uri] > 1:
-                self.silent[uri] = first_line(error)
-            return _kept(folder, run_id, first_line(error))
-        except ConnectionError as error:
-            self.silent[uri] = first_line(error)
-            return _kept(folder, run_id, first_line(error))
         except Exception as error:
-            return _kept(folder, run_id, first_line(error))
-        return PushedEntry(
-            entry.folder,
-            "sent",
-            run_id,
-            problems=(*taken, *package.problems, *sent.problems, *filter(None, [sent.replaced])),
-        )
-
-
-def _refused(folder: Path, reason: str) -> PushedEntry:
-    return PushedEntry(folder, "refused", reason=reason)
-
-
-def _kept(folder: Path, run_id: str | None, reason: str) -> PushedEntry:
-    return PushedEntry(folder, "kept", run_id, reason)
+            reason, slow = first_line(error), isinstance(error, NoAnswer)
+            self.unanswered[uri] += slow
+            if isinstance(error, ConnectionError) and not (slow and self.unanswered[uri] == 1):
+                self.silent[uri] = reason
+            return PushedEntry(folder, "kept", run_id, reason)
+        problems = (*taken, *package.problems, *sent.problems, *filter(None, [sent.replaced]))
+        return PushedEntry(entry.folder, "sent", run_id, problems=problems)
 
 
 def _with_credentials(uri: str | None) -> str | None:

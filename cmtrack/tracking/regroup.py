@@ -280,15 +280,8 @@ class _Job:
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-            package = build_into(
-                evaluation,
-                Path(scratch) / "package",
-                run_id=run.run_id,
-                run_name=run.name,
-                prefix=self.prefix,
-                figures=self.figures,
-                listed=with_kept_rows(evaluation)[0],
-            )
+            to = {"run_id": run.run_id, "run_name": run.name, "prefix": self.prefix, "figures": self.figures}
+            package = build_into(evaluation, Path(scratch) / "package", listed=with_kept_rows(evaluation)[0], **to)
             made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
             known[names.REGROUPING] = f"{mark} {made}".strip()
             tags = names.with_digests(package.tags, self.prefix, known)

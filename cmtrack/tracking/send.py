@@ -185,9 +185,8 @@ def probe(tracking_uri: str) -> None:
 
 def _cause(error: BaseException) -> str:
     """The innermost reason of a failed connection, in one line."""
-    while error.__cause__ is not None or error.__context__ is not None:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return first_line(error)
+    *_, innermost = _chain(error)
+    return first_line(innermost)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -255,10 +254,8 @@ def _status_of(error: BaseException) -> str:
     for one in _chain(error):
         response = getattr(one, "response", None)
         if isinstance(response, dict):  # of an S3 client
-            status, reason = (
-                response.get("ResponseMetadata", {}).get("HTTPStatusCode"),
-                response.get("Error", {}).get("Code"),
-            )
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            reason = response.get("Error", {}).get("Code")
         else:
             status, reason = getattr(response, "status_code", None), getattr(response, "reason", None)
         if isinstance(status, int) and 400 <= status < 500 and status not in _PASSING:
@@ -405,15 +402,12 @@ def _newest(run: Any, package: Package) -> int:
 
 def stale_metrics(run: Any, package: Package) -> list[str]:
     """Metrics of an earlier evaluation that the new one lacks."""
-    found = []
-    for name in run.data.metrics:
-        if name.startswith(package.prefix) and name not in package.metrics:
-            try:
-                lookup(name.removeprefix(package.prefix))
-            except KeyError:
-                continue  # the script's own
-            found.append(name)
-    return sorted(found)
+    stale = []
+    for name in run.data.metrics.keys() - package.metrics.keys():
+        with contextlib.suppress(KeyError):  # of the script's own
+            if name.startswith(package.prefix) and lookup(name.removeprefix(package.prefix)):
+                stale.append(name)
+    return sorted(stale)
 
 
 def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:

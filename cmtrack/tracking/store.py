@@ -48,10 +48,8 @@ def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
     try:
         yield before
     finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+        os.environ.pop(name, None)
+        os.environ.update({} if before is None else {name: before})
 
 
 @contextmanager

@@ -116,7 +116,8 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     version = server_version(client)
     form = form_for(version)
     here = [run for run in compared if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)]
-    notes = _others(compared, here)
+    away, of = len(compared) - len(here), fmt.counted(len(compared), "run")
+    notes = [f"{away} of {of} are in other experiments: a view is of one."] if away else []
     state, cards = _state(comparison, here, notes)
     now = int(time.time() * 1000)
     value, left = fitted(state, cards, form, name, now)
@@ -152,13 +153,6 @@ def _compared(comparison: Comparison) -> list[Run]:
     if not compared:
         raise ValueError("a saved view needs runs of a tracking store, got evaluations that are in no run")
     return compared
-
-
-def _others(compared: Sequence[Run], here: Sequence[Run]) -> list[str]:
-    elsewhere = len(compared) - len(here)
-    if not elsewhere:
-        return []
-    return [f"{elsewhere} of {fmt.counted(len(compared), 'run')} are in other experiments: a view is of one."]
 
 
 def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> None:
