@@ -134,11 +134,11 @@ def evaluate_table(
     columns = check_kinds(columns, source.schema, spec.weights_are)
     sides = [_source_of(side) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
-    known = classes.known()
-    with watched(progress, 1 + (known is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
+    named = classes.known()
+    with watched(progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
         table_reader = _Reader(source, columns, begin, normalize, ("y_true", what))
         tally: Tally | None = None
-        order = known
+        order = named
         if order is None:
             tally = table_reader.count_as_they_come(with_lists=grouping is not None)
             order = classes.seen(tally)
@@ -149,7 +149,7 @@ def evaluate_table(
             tally = table_reader.count(counting, table_reader.places(counting, alone), classes.declared)
         statistics = tally.statistics(order, table_reader.categories)
         if columns.scores and y_prob is not None:
-            arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
+            arrays = [side if rows is None else None for side, rows in zip((calibration, target), sides, strict=True)]
             first = scores_first(order, step)
             statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
             for held, names in zip(sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True):
@@ -177,9 +177,9 @@ class _Classes:
         if self.labels is not None:
             return _checked(self.labels)
         categories, kinds = self._categories, {label_kind(self.source.schema.field(name).type) for name in self._names}
-        if any(own is not None for own in categories):
+        if any(one is not None for one in categories):
             return (
-                _checked(categories[0]) if categories[0] and all(own == categories[0] for own in categories) else None
+                _checked(categories[0]) if categories[0] and all(one == categories[0] for one in categories) else None
             )
         if len(kinds) > 1 or kinds == {object} or (self.columns.lists and self.grouping is not None):
             return None
@@ -192,13 +192,13 @@ class _Classes:
 
     def seen(self, tally: Tally) -> tuple[Label, ...]:
         """The classes that the rows have, with those that categories, columns or groups name."""
-        chosen = [own for own in self._categories if own is not None]
+        chosen = [one for one in self._categories if one is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         if chosen:
-            known = list(dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column))
-            if set(known) == set(chosen[0]):
+            union = list(dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column))
+            if set(union) == set(chosen[0]):
                 return _checked(chosen[0])
-            seen = dict.fromkeys(seen, known)
+            seen = dict.fromkeys(seen, union)
         longest = max(map(len, seen.values()))
         alike = {name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()}
         widths = tally.faults.lengths or [len(self.columns.scores)]
@@ -275,8 +275,8 @@ class _Reader:
     @property
     def categories(self) -> dict[str, list[Any]]:
         """The values, in order, of the columns that divide the rows, where someone put them in an order."""
-        found = {name: self.source.categories(name) for name in self.columns.dividing}
-        return {name: values for name, values in found.items() if values is not None}
+        by_name = {name: self.source.categories(name) for name in self.columns.dividing}
+        return {name: values for name, values in by_name.items() if values is not None}
 
     def beside(self, source: Source, what: tuple[str, str]) -> _Reader:
         """The reader of a calibration or target table, which has the same columns of probabilities."""
@@ -362,15 +362,15 @@ def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
 
 def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, what: str) -> Statistics:
     """The statistics with those of a calibration or target table."""
-    found: dict[str, Any] = {"scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None}
+    added: dict[str, Any] = {"scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None}
     labelled = what != "target"
     if step is None:
         assert side.tops is not None  # there is no step
-        found["labelled_tops" if labelled else "target_tops"] = side.tops if labelled else side.tops.pooled()
-        return replace(kept, **found)
+        added["labelled_tops" if labelled else "target_tops"] = side.tops if labelled else side.tops.pooled()
+        return replace(kept, **added)
     assert side.scores is not None  # there is a step
     if not labelled:
-        return replace(kept, **found, target=side.scores.channels((0, 1, 2, 3)))
+        return replace(kept, **added, target=side.scores.channels((0, 1, 2, 3)))
     rows = Counter(dict(zip(side.matrix.labels, side.matrix.counts.sum(axis=1).tolist(), strict=True)))
     scores = side.scores.channels((2, 3), (0, 1))
     if not scores.counts.any(axis=1).all():
@@ -378,7 +378,7 @@ def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, wh
             f"calibration must hold labels of both {list(step.labels)}, got only {rows.total()} like "
             f"{rows.most_common(1)[0][0]!r}"
         )
-    return replace(kept, **found, labelled=scores)
+    return replace(kept, **added, labelled=scores)
 
 
 def _source_of(side: Any) -> Source | None:

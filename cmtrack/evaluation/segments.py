@@ -107,7 +107,7 @@ class Segments(Mapping[str, "SegmentTable"]):
         if parts is None:
             raise ValueError(f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}")
         column, value, metric = parts
-        table = self[next((known for known in self if encode_label(known) == column), column)]
+        table = self[next((one for one in self if encode_label(one) == column), column)]
         texts = [encode_label(text) for text in table.texts]
         if value != "*" and value not in texts:
             raise KeyError(f"{table.name!r} has no segment {value!r:.80}{near(value, texts)}")
@@ -182,9 +182,9 @@ class SegmentTable:
         value : object
             One of :attr:`values`, or of :attr:`texts`.
         """
-        for known, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
-            if wanted in known:
-                return self._evaluation(known.index(wanted))
+        for names, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
+            if wanted in names:
+                return self._evaluation(names.index(wanted))
         raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
@@ -234,9 +234,9 @@ class SegmentTable:
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
         """The differences to the rest; none is shown where the gap may be 0."""
         level = self.evaluation.confidence_level
-        found = differences(inside, outside, level)
-        low, high = with_zero(found.low, found.high, disparity(inside, level).gap_low <= 0)
-        return replace(found, low=low, high=high)
+        gaps = differences(inside, outside, level)
+        low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
+        return replace(gaps, low=low, high=high)
 
     def disparity(self, metric: str) -> Disparity:
         """The difference and the ratio of the best and the worst segment, with intervals that allow for the choice.
@@ -325,8 +325,8 @@ class SegmentTable:
     @property
     def _rows(self) -> SegmentRows | None:
         rows = self.evaluation.rows
-        known = rows.segments if isinstance(rows, Predictions) else ()
-        return next((one for one in known if one.name == self.name), None)
+        columns = rows.segments if isinstance(rows, Predictions) else ()
+        return next((one for one in columns if one.name == self.name), None)
 
     @property
     def _from_rows(self) -> bool:
@@ -346,10 +346,10 @@ class SegmentTable:
 
     def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
         """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
-        whole, own = self.evaluation, self._rows
-        assert own is not None  # the caller has asked
+        whole, segments = self.evaluation, self._rows
+        assert segments is not None  # the caller has asked
         assert isinstance(whole.rows, Predictions)
-        chosen = replace(whole.rows, segments=()).take((own.codes == place) != outside)
+        chosen = replace(whole.rows, segments=()).take((segments.codes == place) != outside)
         statistics = collect_rows(chosen, whole.counting)
         return replace(_like(whole, statistics, sections), rows=chosen).with_cluster_errors()
 
@@ -365,8 +365,8 @@ class SegmentTable:
 
     def _views(self, outside: bool) -> list[EvaluationViews]:
         whole = self.evaluation
-        found = of_segments(whole.statistics, self.name, whole.scored, outside=outside)
-        return [whole._views.of_part(one, whole.confidence_level) for one in found]
+        parts = of_segments(whole.statistics, self.name, whole.scored, outside=outside)
+        return [whole._views.of_part(one, whole.confidence_level) for one in parts]
 
     @cached_property
     def _known(self) -> dict[tuple[str, bool], list[Results]]:
@@ -383,14 +383,14 @@ class SegmentTable:
         wanted = tuple(metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known)
         by_rows = tuple(metric for metric in wanted if self._needs_rows(metric))
         if by_rows:
-            found = []
+            results = []
             for place in range(len(self)):
                 part = self._of_rows(place, by_rows, outside)
-                found.append(part._results)
+                results.append(part._results)
                 if not outside:  # the rows outside all segments are too many to be kept
                     for metric in by_rows:
                         self._kept.setdefault(metric, []).append(part)
-            self._known.update({(metric, outside): found for metric in by_rows})
+            self._known.update({(metric, outside): results for metric in by_rows})
         for metric in wanted:
             if metric not in by_rows:
                 views = self._rests if outside else self._parts
@@ -434,8 +434,8 @@ class SegmentTable:
 
     def _chosen(self, metrics: str | Sequence[str] | None) -> list[str]:
         if metrics is None:
-            known = self.evaluation.metrics
-            return [name for name in DEFAULT_METRICS if name in known] or list(known)[:1]
+            metrics_there = self.evaluation.metrics
+            return [name for name in DEFAULT_METRICS if name in metrics_there] or list(metrics_there)[:1]
         return [metrics] if isinstance(metrics, str) else list(metrics)
 
     def _better(self, metric: str) -> str:
@@ -451,8 +451,8 @@ class SegmentTable:
         if entry.interval == "wilson":
             n = np.array([one.sizes.get(metric, math.nan) for one in judged])
         if any(one.clusters.n is not None for one in judged):
-            known = [one.clusters.effective.get(metric, math.inf) for one in judged]
-            degrees = np.maximum(np.array(known) - 1, 1.0)
+            clusters = [one.clusters.effective.get(metric, math.inf) for one in judged]
+            degrees = np.maximum(np.array(clusters) - 1, 1.0)
         return Estimates(values, errors, n, degrees, (entry.low, entry.high))
 
 

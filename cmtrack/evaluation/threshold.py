@@ -204,27 +204,27 @@ class Threshold:
 
     def sentence(self) -> str:
         """The threshold and what it is worth, for people."""
-        name, what = quoted(self.positive), self.objective
-        parts = [what] if self.bounded is None else [what, self.bounded]
-        if what.name == COST:
+        name, judged = quoted(self.positive), self.objective
+        parts = [judged] if self.bounded is None else [judged, self.bounded]
+        if judged.name == COST:
             aim, words = "least cost", "a decision costs"
             if self.bound_in_words is not None:
                 words = "the cost is"
         else:
-            aim, words = f"the largest {_title(what.name)}", f"{_title(what.name)} is"
+            aim, words = f"the largest {_title(judged.name)}", f"{_title(judged.name)} is"
         aim += "" if self.bound_in_words is None else f" with {self.bound_in_words[0]}"
         of = f"{self.value:.3g} is the threshold of {aim} for {name}"
         if math.isinf(self.value):
             of = f"0 rows should be called {name}, which gives {aim}"
         chose = "The calibration set, which chose it, shows" if self.separate else "The rows that chose it show"
-        better = what.apparent < what.value if what.name == COST else what.apparent > what.value
-        unlike = not math.isfinite(what.value) or (better and f"{what.apparent:.3g}" != f"{what.value:.3g}")
-        noun = "" if len(parts) == 1 else "cost " if what.name == COST else f"{_title(what.name)} "
-        seemed = f"{noun}{what.apparent:.3g}" + (", which is too favourable" if unlike else "")
+        better = judged.apparent < judged.value if judged.name == COST else judged.apparent > judged.value
+        unlike = not math.isfinite(judged.value) or (better and f"{judged.apparent:.3g}" != f"{judged.value:.3g}")
+        noun = "" if len(parts) == 1 else "cost " if judged.name == COST else f"{_title(judged.name)} "
+        seemed = f"{noun}{judged.apparent:.3g}" + (", which is too favourable" if unlike else "")
         seemed += "".join(f"{',' * unlike} and {_title(part.name)} {part.apparent:.3g}" for part in parts[1:])
-        if not math.isfinite(what.value):
+        if not math.isfinite(judged.value):
             return f"{of}; its worth on other rows is not known. {chose} {seemed}."
-        shown = [f"{words} {what}", *(f"{_title(part.name)} is {part}" for part in parts[1:])]
+        shown = [f"{words} {judged}", *(f"{_title(part.name)} is {part}" for part in parts[1:])]
         judges = "on the evaluated rows" if self.separate else "on rows that did not choose it"
         return f"{of}: {' and '.join(shown)} {judges}. {chose} {seemed}."
 
@@ -251,9 +251,9 @@ class Threshold:
         return plots.threshold_figure(self)
 
     def __repr__(self) -> str:
-        what = self.objective
+        judged = self.objective
         bound = "" if self.subject_to is None else f", {self.subject_to}"
-        return f"Threshold({self.value:.6g}: {what.name} {what}, apparent {what.apparent:.3g}{bound})"
+        return f"Threshold({self.value:.6g}: {judged.name} {judged}, apparent {judged.apparent:.3g}{bound})"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(self.sentence()), notes=self.warnings)
@@ -265,7 +265,7 @@ def choose_threshold(
     """Choose and judge a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
     table = _scores_of(evaluation)
     rule, prices = _rule(evaluation, costs, maximize, subject_to)
-    chooser, told = (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
+    chooser, notes = (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
     counts = chooser.scores.counts.astype(np.float64)
     thresholds, six = thresholds_of(chooser.scores), six_counts(counts)
     there, effective = candidates(counts), _kish(chooser)
@@ -273,21 +273,21 @@ def choose_threshold(
     if place < 0:
         raise ValueError(_unreachable(rule, thresholds, six, there, effective))
     value, chosen = float(thresholds[place]), six_at(counts, place)
-    told = told + _cautions(evaluation, rule, chooser)
+    notes = notes + _cautions(evaluation, rule, chooser)
     splits = _row_splits(evaluation, table)
     held: HeldOut | None
     if calibration is None:
         held, more = _cross_fitted(evaluation, table, splits, thresholds, rule)
     else:
         held, value, more = _at_once(table, splits, value)
-    level, known = evaluation.confidence_level, _dependence(evaluation, table, splits, held)
+    level, design = evaluation.confidence_level, _dependence(evaluation, table, splits, held)
     step = evaluation.scored
     assert step is not None  # there are scores
     assert step.positive is not None
     return Threshold(
         value=value,
-        objective=_judge(rule.objective, held, known, chosen, level, prices),
-        bounded=None if rule.bound is None else _judge(rule.bound.metric, held, known, chosen, level, prices),
+        objective=_judge(rule.objective, held, design, chosen, level, prices),
+        bounded=None if rule.bound is None else _judge(rule.bound.metric, held, design, chosen, level, prices),
         subject_to=None if rule.bound is None else rule.bound.text,
         positive=step.labels[step.positive],
         negative=step.labels[1 - step.positive],
@@ -295,7 +295,7 @@ def choose_threshold(
         separate=calibration is not None,
         costs=prices,
         held_out=BinaryCounts(*(held.mean.tolist() if held is not None else [math.nan] * 6)),
-        warnings=tuple(told + more),
+        warnings=tuple(notes + more),
         thresholds=thresholds[there],
         counts=BinaryCounts(*np.array(six)[:, there]),
     )
@@ -352,8 +352,8 @@ def _metric(name: str) -> Any:
     try:
         return lookup(name)
     except KeyError:
-        known = [metric.name for metric in SIX]
-        raise ValueError(f"maximize must name a metric, got {name!r:.80}{near(str(name), known)}") from None
+        names = [metric.name for metric in SIX]
+        raise ValueError(f"maximize must name a metric, got {name!r:.80}{near(str(name), names)}") from None
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:
@@ -376,8 +376,8 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
     accepted, positive = accepted_within(actual, scores, step), is_positive(actual, step)
     channel = 2 * (1 - positive) + ~accepted
     table = ScoreTable(ScoreCounts.from_scores(group_scores(scores, step), channel, 4))
-    told = [scaled_rows_warning(read.scaled_rows)] if read.scaled_rows else []
-    return _with_both(table, "calibration"), told
+    notes = [scaled_rows_warning(read.scaled_rows)] if read.scaled_rows else []
+    return _with_both(table, "calibration"), notes
 
 
 def _unreachable(rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: Any, effective: float) -> str:
@@ -395,23 +395,23 @@ def _unreachable(rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: A
 
 def _cautions(evaluation: Evaluation, rule: Rule, chooser: ScoreTable) -> list[str]:
     """Warnings that the rule and the rows that choose bring."""
-    told = []
+    notes = []
     fewest = float(chooser.effective_sides.min())
     if fewest < _FEW:
-        told.append(f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance")
+        notes.append(f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance")
     if not chooser.scores.exact:
-        told.append("the scores are counted by cell: thresholds are the edges of cells, 1,600 of them")
+        notes.append("the scores are counted by cell: thresholds are the edges of cells, 1,600 of them")
     bound = rule.bound
     if bound is not None and not bound.end and isinstance(lookup(bound.metric).value, Fraction):
         side, limit, end = ("below", "low", "lower") if bound.operator.startswith(">") else ("above", "high", "upper")
-        told.append(
+        notes.append(
             f"the true {_title(bound.metric)} of a threshold that is chosen so is {side} {bound.bound:g} about every "
             f"second time: '{bound.metric}.{limit} {bound.operator} {bound.bound:g}' asks for the {end} end of its "
             "interval"
         )
     elif bound is not None and bound.end and evaluation.n_clusters is not None:
-        told.append("rows belong together, and the bound's interval is that of independent rows: it may be too short")
-    return told
+        notes.append("rows belong together, and the bound's interval is that of independent rows: it may be too short")
+    return notes
 
 
 # -- judging ---------------------------------------------------------------------------------------------------
@@ -435,35 +435,35 @@ def _cross_fitted(
     evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, thresholds: FloatArray, rule: Rule
 ) -> tuple[HeldOut | None, list[str]]:
     """Outcomes of the rows that the folds judge, and warnings; None where rows cannot be split."""
-    effective, told = _kish(table), []
+    effective, notes = _kish(table), []
     if splits is None and table.fractional:
         return None, [f"{_WEIGHTED}: what the threshold is worth on other rows is not known"]
     if splits is not None and splits.n_folds < 2:
         return None, ["all rows belong together: what the threshold is worth on other rows is not known"]
     if splits is None and evaluation.cluster_errors is not None:
-        told.append(_CLUSTERED)
+        notes.append(_CLUSTERED)
     drawn = split_counts(table.scores.counts, min(FOLDS, int(table.total))) if splits is None else splits
     held = cross_fit(drawn, thresholds, rule, effective)
     without = int((held.places < 0).sum())
     if without and rule.bound is not None:
-        told.append(
+        notes.append(
             f"{without} of {held.places.size} folds are left out: the others have no threshold with {rule.bound.text}"
         )
-    return (held if held.mean.sum() > 0 else None), told
+    return (held if held.mean.sum() > 0 else None), notes
 
 
 def _at_once(table: ScoreTable, splits: RowSplits | None, value: float) -> tuple[HeldOut, float, list[str]]:
     """The outcomes of the evaluated rows at a threshold, the nearest that their counts can judge, and warnings."""
-    known, told = thresholds_of(table.scores), []
-    at, taken = int(np.searchsorted(known, value)), value
+    edges, notes = thresholds_of(table.scores), []
+    at, taken = int(np.searchsorted(edges, value)), value
     if not table.scores.exact and math.isfinite(value):
-        at = int(np.abs(known[:-1] - value).argmin())
-        taken = float(known[at])
+        at = int(np.abs(edges[:-1] - value).argmin())
+        taken = float(edges[at])
     if taken != value:
-        told.append(f"{value:.6g} was chosen; it is judged at {taken:.6g}, the nearest edge of a cell of scores")
+        notes.append(f"{value:.6g} was chosen; it is judged at {taken:.6g}, the nearest edge of a cell of scores")
     if splits is not None:
         splits.folds.append(np.zeros(len(splits.place), dtype=np.int64))
-    return HeldOut(six_at(table.scores.counts.astype(np.float64), at)[None], np.array([[at]])), taken, told
+    return HeldOut(six_at(table.scores.counts.astype(np.float64), at)[None], np.array([[at]])), taken, notes
 
 
 def _dependence(
@@ -482,18 +482,18 @@ def _dependence(
 
 
 def _judge(
-    name: str, held: HeldOut | None, known: Dependence, chosen: FloatArray, level: float, costs: OutcomeCosts | None
+    name: str, held: HeldOut | None, design: Dependence, chosen: FloatArray, level: float, costs: OutcomeCosts | None
 ) -> Judged:
     """A number on the rows that judge, and on those that chose."""
     value, ends = math.nan, None
     if name == COST:
         assert costs is not None  # the rule is of costs
         if held is not None:
-            value, ends = judged_cost(held, costs, level, known)
+            value, ends = judged_cost(held, costs, level, design)
         return Judged(name, value, *(ends or (math.nan, math.nan)), float(costs.of(chosen)))
     metric = lookup(name)
     if held is not None:
-        value, ends = judged_metric(held, metric, level, known)
+        value, ends = judged_metric(held, metric, level, design)
     return Judged(name, value, *(ends or (math.nan, math.nan)), float(values_of(metric, BinaryCounts(*chosen))))
 
 

@@ -64,16 +64,16 @@ class OutcomeCosts:
             "fp": ~actual & predicted, "tn": ~(actual | predicted) & step.accept,
             "imn": ~(actual | predicted) & ~step.accept,
         }  # fmt: skip
-        found = []
+        prices = []
         for name in _OUTCOMES:
-            own = np.unique(costs[where[name]])
-            if len(own) > 1:
+            distinct = np.unique(costs[where[name]])
+            if len(distinct) > 1:
                 raise ValueError(
                     f"a threshold needs costs of the two groups {_pair(step)}: pairs of classes with the outcome "
-                    f"{name.upper()} must cost the same, got {own[0]:g} to {own[-1]:g}"
+                    f"{name.upper()} must cost the same, got {distinct[0]:g} to {distinct[-1]:g}"
                 )
-            found.append(float(own[0]) if len(own) else 0.0)
-        return cls(tuple(found), tuple(bool(where[name].any()) for name in _OUTCOMES))
+            prices.append(float(distinct[0]) if len(distinct) else 0.0)
+        return cls(tuple(prices), tuple(bool(where[name].any()) for name in _OUTCOMES))
 
     @property
     def calibrated(self) -> float:
@@ -190,8 +190,8 @@ class Rule:
             if self.maximize is not None:
                 keys.append((read if self.bound.operator.startswith(">") else -read, _EQUAL))
         for key, near in keys:
-            known = np.where(allowed, key, -np.inf)
-            allowed &= known >= known.max(axis=-1, keepdims=True) - near
+            ranked = np.where(allowed, key, -np.inf)
+            allowed &= ranked >= ranked.max(axis=-1, keepdims=True) - near
         last = len(thresholds) - 1 - np.argmax(allowed[..., ::-1], axis=-1)
         return np.where(allowed.any(axis=-1), last, -1)
 
@@ -206,8 +206,8 @@ def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
 
 def _check_six(metric: Metric, what: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
-        known = ", ".join(known.name for known in SIX)
-        raise ValueError(f"{what} must be a metric of the six counts, got {metric.name!r}; they are {known}")
+        names = ", ".join(names.name for names in SIX)
+        raise ValueError(f"{what} must be a metric of the six counts, got {metric.name!r}; they are {names}")
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
@@ -242,11 +242,11 @@ def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Ite
         for place, (side, total) in enumerate(zip(sides, totals, strict=True)):
             if by_row:
                 fold = rng.permutation((np.arange(total) + taken) % folds)
-                found = np.bincount(fold * 2 * size + rows[place], minlength=2 * size * folds)
+                dealt = np.bincount(fold * 2 * size + rows[place], minlength=2 * size * folds)
             else:
                 sizes = (total + folds - 1 - (np.arange(folds) - taken) % folds) // folds
-                found = _drawn(rng, side, sizes)
-            parts.append(found.reshape(folds, 2, size))
+                dealt = _drawn(rng, side, sizes)
+            parts.append(dealt.reshape(folds, 2, size))
             taken += total
         yield np.concatenate(parts, axis=1).astype(np.float64)
 
@@ -255,11 +255,11 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
     """Counts (C,) dealt into parts of these sizes (V,), shape (V, C)."""
     if counts.sum() >= _MOST_DRAWN:  # so many that the parts' sizes need not be exact
         return rng.multinomial(counts, np.full(len(sizes), 1 / len(sizes))).T
-    left, out = counts.copy(), []
+    remaining, out = counts.copy(), []
     for size in sizes[:-1]:
-        out.append(rng.multivariate_hypergeometric(left, size))
-        left = left - out[-1]
-    return np.array([*out, left])
+        out.append(rng.multivariate_hypergeometric(remaining, size))
+        remaining = remaining - out[-1]
+    return np.array([*out, remaining])
 
 
 @dataclass(eq=False)
@@ -316,8 +316,8 @@ class RowSplits:
         out = np.zeros((len(self.place), len(_OUTCOMES)))
         row = np.arange(len(out))
         for fold, chosen in zip(self.folds, places, strict=True):
-            own = chosen[fold]
-            out[row, _OUTCOME[channel, (block >= own).astype(np.int64)]] += (own >= 0) / len(places)
+            of_fold = chosen[fold]
+            out[row, _OUTCOME[channel, (block >= of_fold).astype(np.int64)]] += (of_fold >= 0) / len(places)
         return out
 
 
@@ -383,7 +383,7 @@ class Dependence:
     n_clusters: int | None = None
 
 
-def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, known: Dependence) -> tuple[float, Interval]:
+def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, design: Dependence) -> tuple[float, Interval]:
     """The mean cost of held-out outcomes and its interval.
 
     The profile-likelihood interval of a mean cost, or Wald's from sums of clusters; its critical value is widened by
@@ -393,13 +393,13 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, known: Depende
     n = float(mean.sum())
     value = float(mean @ price) / n
     spread = np.ptp(price[list(costs.possible)]) > 0
-    error, degrees = known.by_cluster(price - value) if known.by_cluster else (math.nan, math.inf)
+    error, degrees = design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
     if error > 0:
         wider = math.sqrt(_wider(costs.of(held.counts.T), error**2))
         ends = on_scale("wald", value, error * wider, level, (min(costs.support), max(costs.support)), degrees)
         assert ends is not None  # the error is above 0
         return value, ends
-    n *= known.effective if known.n_clusters is None else known.n_clusters / n
+    n *= design.effective if design.n_clusters is None else design.n_clusters / n
     variance = (float(mean @ price**2) / float(mean.sum()) - value**2) / n if spread else 0.0
     at = np.searchsorted(costs.support, price)
     seen = np.array(costs.possible)
@@ -409,31 +409,31 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, known: Depende
     return value, (min(low, value), max(high, value))
 
 
-def judged_metric(held: HeldOut, metric: Metric, level: float, known: Dependence) -> tuple[float, Interval | None]:
+def judged_metric(held: HeldOut, metric: Metric, level: float, design: Dependence) -> tuple[float, Interval | None]:
     """A metric of held-out outcomes and its interval, on the metric's own scale, widened as that of a cost."""
     mean = held.mean
-    weight = SixCells(mean, mean / known.effective)
+    weight = SixCells(mean, mean / design.effective)
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
     psi = metric.influence_in(weight)
     error, degrees = math.nan, math.inf
-    if psi is not None and known.by_cluster:
-        error, degrees = known.by_cluster(psi)
+    if psi is not None and design.by_cluster:
+        error, degrees = design.by_cluster(psi)
     elif psi is not None:
         error = weight.standard_error(psi)
     clusters = Clusters()
     if error > 0:
         wider = error * math.sqrt(_wider(values_of(metric, _six(held.counts.T)), error**2))
-        clusters = Clusters({metric.name: wider}, known.n_clusters, {metric.name: degrees + 1})
-    found = Results(level, clusters)
-    found.put_metric(metric, weight)
-    return found.metrics[metric.name], found.intervals.get(metric.name)
+        clusters = Clusters({metric.name: wider}, design.n_clusters, {metric.name: degrees + 1})
+    results = Results(level, clusters)
+    results.put_metric(metric, weight)
+    return results.metrics[metric.name], results.intervals.get(metric.name)
 
 
 def _wider(values: FloatArray, variance: float) -> float:
     """Factor of a critical value: 1 and the variance between repeats over that of the mean."""
-    known = values[np.isfinite(values)]
-    return 1 + float(np.var(known, ddof=1)) / variance if len(known) > 1 and variance > 0 else 1.0
+    defined = values[np.isfinite(values)]
+    return 1 + float(np.var(defined, ddof=1)) / variance if len(defined) > 1 and variance > 0 else 1.0
 
 
 def _six(parts: Any) -> BinaryCounts:

@@ -138,12 +138,12 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
         twice = [label for label, times in zip(labels, together, strict=True) if times > 1]
         raise ValueError(f"a class must have one share, got several that are of {listed(twice, 8)}")
     names, rest = [quoted(name) for name in members], together == 0
-    left = 1 - math.fsum(wanted)
-    if not all(0 <= share <= 1 for share in wanted) or left < -1e-9 or (not rest.any() and abs(left) > 1e-9):
+    missing = 1 - math.fsum(wanted)
+    if not all(0 <= share <= 1 for share in wanted) or missing < -1e-9 or (not rest.any() and abs(missing) > 1e-9):
         raise ValueError(f"shares must lie between 0 and 1 and sum to 1, got {given!r:.80}")
     if rest.any():
         others = quoted(labels[int(rest.argmax())]) if rest.sum() == 1 else "all others"
-        names, wanted = [*names, others], [*wanted, max(left, 0.0)]
+        names, wanted = [*names, others], [*wanted, max(missing, 0.0)]
         members = {**members, object(): rest}
     strata = np.argmax(list(members.values()), axis=0)
     by_class = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
@@ -163,23 +163,23 @@ def _members(evaluation: Evaluation, names: list[Label]) -> dict[Any, Any]:
     """
     labels = evaluation.labels
     steps = [(step.labels, step.group_of_class) for step in reversed(evaluation._views.composed.values())]
-    for known, place in [(labels, np.arange(len(labels))), *steps]:
-        by_text = {str(label): label for label in known}
-        meant = [name if name in known else by_text.get(name) if isinstance(name, str) else None for name in names]
-        if all(name in known for name in meant) and len(set(meant)) == len(meant):
-            return {name: place == known.index(name) for name in meant}
+    for several, place in [(labels, np.arange(len(labels))), *steps]:
+        by_text = {str(label): label for label in several}
+        meant = [name if name in several else by_text.get(name) if isinstance(name, str) else None for name in names]
+        if all(name in several for name in meant) and len(set(meant)) == len(meant):
+            return {name: place == several.index(name) for name in meant}
     unknown = next((name for name in names if name not in labels), names[0])
     raise ValueError(f"shares must be of the classes {listed(labels, 8)} or of the groups of one step, got {unknown!r}")
 
 
 def _floats(values: Any, given: Any) -> list[float]:
     try:
-        found = [float(value) for value in values]
+        shares = [float(value) for value in values]
     except (TypeError, ValueError):
-        found = []
-    if not found:
+        shares = []
+    if not shares:
         raise TypeError(f"shares must be a number, numbers by class or group, or one number a class, got {given!r:.80}")
-    return found
+    return shares
 
 
 class Parts(NamedTuple):
@@ -225,13 +225,13 @@ class Moved:
         step = self.evaluation.scored
         if step is None:
             return None
-        found = []
+        sides = []
         for side in (~step.in_positive, step.in_positive):
-            own = self.factors[side & (self.by_class > 0)]
-            if len(own) and np.ptp(own) > 1e-9 * own.max():
+            factors = self.factors[side & (self.by_class > 0)]
+            if len(factors) and np.ptp(factors) > 1e-9 * factors.max():
                 return None
-            found.append(float(own[0]) if len(own) else 0.0)
-        return np.array(found)
+            sides.append(float(factors[0]) if len(factors) else 0.0)
+        return np.array(sides)
 
     def _seen(self, statistics: Any) -> EvaluationViews:
         return self.evaluation._views.of_part(statistics, self.evaluation.confidence_level)
@@ -241,14 +241,14 @@ class Moved:
     @cached_property
     def terms(self) -> dict[str, _Term]:
         """Every metric that can be moved, by its full name."""
-        found: dict[str, _Term] = {}
+        by_name: dict[str, _Term] = {}
         for section in self.evaluation.catalog.sections.all:
             for step in self.views.steps if "<step>" in section.metrics[0].name else ("",):
                 for metric in filter(self._moves, section.metrics):
-                    found.update((term.name, term) for term in self._each(metric, step))
+                    by_name.update((term.name, term) for term in self._each(metric, step))
         for metric in filter(self._moves, self.evaluation.extra_metrics):
-            found.update((term.name, term) for term in self._each(metric, ""))
-        return found
+            by_name.update((term.name, term) for term in self._each(metric, ""))
+        return by_name
 
     def term(self, name: str) -> _Term | None:
         """A metric by its full name, without the others; None where it cannot be moved."""
@@ -300,12 +300,12 @@ class Moved:
         if metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
             return None
         with np.errstate(all="ignore"):
-            found = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
-            if found is None or not isinstance(rows, Predictions):
-                return found
+            parts = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
+            if parts is None or not isinstance(rows, Predictions):
+                return parts
             rough = (metric.name, term.step) in self._rough and len(rows) <= _MOST_ROWS
             by_row = rough or rows.clusters is not None
-            return ((self._by_row(term) if by_row else None) or found[0]), found[1]
+            return ((self._by_row(term) if by_row else None) or parts[0]), parts[1]
 
     def _by_cell(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         at, weight, squares = self._cells
@@ -325,9 +325,9 @@ class Moved:
             if centred is None:
                 self._rough.add(key)
         error, spread, means = self._known[key]
-        found = [_of(part, term.k) for part in (error, spread) if part is not None]
-        whole = len(found) == 2 and math.isfinite(found[0])
-        return (Parts(found[0] ** 2, 0.0, found[1]), means) if whole else None
+        numbers = [_of(part, term.k) for part in (error, spread) if part is not None]
+        whole = len(numbers) == 2 and math.isfinite(numbers[0])
+        return (Parts(numbers[0] ** 2, 0.0, numbers[1]), means) if whole else None
 
     def _centred(self, term: _Term) -> tuple[Any, Any, FloatArray | None] | None:
         """Standard errors, spreads of one row of the target, and means by stratum; None where they are not known."""
@@ -353,8 +353,8 @@ class Moved:
     def _spread(self, term: _Term, error: Callable[[Samples], Any]) -> Any:
         """The variance of one row of the target by the error of all as if weights were numbers of rows."""
         alone = None if math.isnan(self.target.rows) else self._alone.of(term.metric, term.step)
-        found = None if alone is None else error(alone)
-        return math.nan if alone is None or found is None else found**2 * float(np.max(alone.total))
+        spread = None if alone is None else error(alone)
+        return math.nan if alone is None or spread is None else spread**2 * float(np.max(alone.total))
 
     def _by_row(self, term: _Term) -> Parts | None:
         """By the rows themselves, those that belong together summed; None where they tell nothing of the metric."""
@@ -418,14 +418,14 @@ class MovedByScores(Moved):
                 return None
             with np.errstate(all="ignore"):
                 return self._jointly(term)
-        known, means = super().parts(term) or (None, None)
-        if known is None or means is None:
+        parts, means = super().parts(term) or (None, None)
+        if parts is None or means is None:
             return None
         by_labels, by_target = (
             max(float(means @ part @ means), 0.0) for part in (self.estimated.labelled, self.estimated.target)
         )
-        whole = (math.sqrt(known.labelled) + math.sqrt(by_labels)) ** 2
-        return Parts(whole, by_target, known.realised + self.target.rows * by_target), means
+        whole = (math.sqrt(parts.labelled) + math.sqrt(by_labels)) ** 2
+        return Parts(whole, by_target, parts.realised + self.target.rows * by_target), means
 
     @cached_property
     def _joint(self) -> tuple[Influence, FloatArray, FloatArray, IntArray, IntArray]:
@@ -475,35 +475,35 @@ class MovedByScores(Moved):
             return {}
         _, _, raw, actual, place = self._joint
         predicted, size = cells[1], len(self.target.shares)
-        found: dict[str, float] = {}
+        most: dict[str, float] = {}
         for one, tilt in ((way, tilt) for way in binned.ways for tilt in way.missed):
             there = np.zeros((size, len(raw)))
             there[actual, np.arange(len(raw))] = raw
             by_bin = one.tilted(np.ones((1, len(one.place))), tilt)[0] * len(one.place)
             there = there * by_bin[place]
             there /= there.sum(axis=1, keepdims=True)
-            said, true = (
+            fitted, true = (
                 self._of_cells(part, actual, predicted)
                 for part in (one.fitted_to(tilt)[actual] * raw, self.target.shares[actual] * there.sum(axis=0))
             )
-            for name, value in ((name, value) for name, value in said.items() if name in true):
-                found[name] = max(found.get(name, 0.0), abs(value - true[name]))
-        return found
+            for name, value in ((name, value) for name, value in fitted.items() if name in true):
+                most[name] = max(most.get(name, 0.0), abs(value - true[name]))
+        return most
 
     def _of_cells(self, weight: FloatArray, actual: IntArray, predicted: IntArray) -> dict[str, float]:
         """The metrics of the table of cells with these weights."""
         counts = np.zeros((len(self.factors),) * 2)
         np.add.at(counts, (actual, predicted), weight * float(self.statistics.matrix.counts.sum()))
         plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
-        views, found, known = self._seen(plain), {}, {}
+        views, values, by_metric = self._seen(plain), {}, {}
         for name, term in self.terms.items():
             samples = views.of(term.metric, term.step) if term.metric.of in COUNTED else None
             if samples is not None and math.isfinite(term.value):
                 key = term.metric.name, term.step
-                if key not in known:
-                    known[key] = _values(term, samples)
-                found[name] = float(_of(known[key], term.k))
-        return {name: value for name, value in found.items() if math.isfinite(value)}
+                if key not in by_metric:
+                    by_metric[key] = _values(term, samples)
+                values[name] = float(_of(by_metric[key], term.k))
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
@@ -563,20 +563,20 @@ class Transported:
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
         reason = f"withdrawn: the target's scores do not fit the labelled ones (p = {self.fit_pvalue:.2g})"
-        known = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
-        return ByName(known if self.moved.terms else {}, "undefined metric")
+        reasons = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
+        return ByName(reasons if self.moved.terms else {}, "undefined metric")
 
     @property
     def sensitivity(self) -> dict[str, float]:
         """The most that a shift which the test of the fit would miss moves a metric: see :class:`MovedByScores`."""
-        known = self.moved.sensitivity if isinstance(self.moved, MovedByScores) and not self.withdrawn else {}
-        return ByName(known, "sensitivity of")
+        moves = self.moved.sensitivity if isinstance(self.moved, MovedByScores) and not self.withdrawn else {}
+        return ByName(moves, "sensitivity of")
 
     @cached_property
     def _parts(self) -> dict[str, tuple[Parts, FloatArray | None]]:
         terms = {} if self.withdrawn else self.moved.terms
-        found = {name: self.moved.parts(term) for name, term in terms.items()}
-        return {name: parts for name, parts in found.items() if parts is not None}
+        by_name = {name: self.moved.parts(term) for name, term in terms.items()}
+        return {name: parts for name, parts in by_name.items() if parts is not None}
 
     @property
     def standard_errors(self) -> dict[str, float]:
@@ -601,8 +601,8 @@ class Transported:
         """(low, high) of the metrics of the target's own labels; empty where its size is not known."""
         return ByName(self._intervals(self.own_standard_errors, True), "own interval of")
 
-    def _intervals(self, errors: Mapping[str, float], own: bool = False) -> dict[str, Interval]:
-        found: dict[str, Interval] = {}
+    def _intervals(self, errors: Mapping[str, float], realised: bool = False) -> dict[str, Interval]:
+        intervals: dict[str, Interval] = {}
         for name, error in errors.items():
             term = self.moved.terms[name]
             metric = term.metric
@@ -612,10 +612,10 @@ class Transported:
             elif scale == "atanh" and metric.section != "spcc":
                 scale = "wald"  # correlations of tables
             ends = on_scale(scale, term.value, error, self.evaluation.confidence_level, bounds)
-            ends = self.moved.fallback(term) if ends is None and not own else ends
+            ends = self.moved.fallback(term) if ends is None and not realised else ends
             if ends is not None:
-                found[name] = ends
-        return found
+                intervals[name] = ends
+        return intervals
 
     @property
     def reweighted(self) -> Evaluation:
@@ -666,16 +666,16 @@ class Transported:
             Its full name.
         """
         moved, term = self.moved, self.moved.terms[metric]
-        rows, found = moved.statistics.matrix.counts.sum(axis=1), []
+        rows, values = moved.statistics.matrix.counts.sum(axis=1), []
         for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in COUNTED else ():
             counts = np.zeros((len(rows),) * 2)
             counts[:, k] = rows
             table = ConfusionMatrix(counts, self.evaluation.labels)
             samples = moved._seen(Statistics(table, moved.statistics.digest)).of(term.metric, term.step)
             if samples is not None:
-                found.append(float(_of(_values(term, samples), term.k)))
-        found = [value for value in found if math.isfinite(value)]
-        return (min(found) if term.metric.better == "lower" else max(found)) if found else math.nan
+                values.append(float(_of(_values(term, samples), term.k)))
+        values = [value for value in values if math.isfinite(value)]
+        return (min(values) if term.metric.better == "lower" else max(values)) if values else math.nan
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw a metric against the share of positives, from that of the labelled rows to that of the target.
@@ -694,10 +694,10 @@ class Transported:
 
         step = self.evaluation.scored
         share = math.nan if step is None else float(self.moved.target.shares[step.in_positive].sum())
-        found = at_prevalence_figure(self.evaluation, metric, target=share)
-        if found is None:
+        figure = at_prevalence_figure(self.evaluation, metric, target=share)
+        if figure is None:
             raise ValueError(f"the figure is of a positive class or group and a metric that moves, got {metric!r}")
-        return found
+        return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
         """Test whether labelled rows of the target are answered, within each class, as the labelled rows here.
@@ -713,10 +713,10 @@ class Transported:
             Pearson's X² of the answers by set, summed over the actual classes; a small p-value speaks against moving
             the metrics. NaN without a degree of freedom.
         """
-        got, known = getattr(audited, "labels", ()), self.evaluation.labels
-        if got != known:
+        got, wanted = getattr(audited, "labels", ()), self.evaluation.labels
+        if got != wanted:
             text = listed(got, 8) if got else f"{audited!r:.80}"
-            raise ValueError(f"audited must be an evaluation of the classes {listed(known, 8)}, got {text}")
+            raise ValueError(f"audited must be an evaluation of the classes {listed(wanted, 8)}, got {text}")
         both = np.stack([one.confusion_matrix.counts for one in (self.evaluation, audited)]).astype(np.float64)
         rows, columns = both.sum(axis=2), both.sum(axis=0)
         seen = (rows > 0).all(axis=0)
@@ -812,8 +812,8 @@ def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> T
     target = as_probabilities(scores, labels, n_rows(scores), first, "scores of the target").array
     if not len(target):
         raise ValueError("scores of the target must have at least one row, got none")
-    known = rows if isinstance(rows, Predictions) and rows.source is not None else None
-    two = step is not None and statistics.scores is not None and (len(labels) == 2 or known is None)
+    scored = rows if isinstance(rows, Predictions) and rows.source is not None else None
+    two = step is not None and statistics.scores is not None and (len(labels) == 2 or scored is None)
     if two and step is not None and statistics.scores is not None:
         strata = step.in_positive.astype(np.int64)
         flipped = len(labels) == 2 and bool(strata[0])  # two classes are in their own order
@@ -831,9 +831,9 @@ def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> T
         cells = _cells_of_two(evaluation, bands, labelled) if len(labels) == 2 else None
     else:
         strata, names, size = np.arange(len(labels)), tuple(map(quoted, labels)), len(labels)
-        if known is not None:
-            assert known.source is not None  # asked above
-            tops = TopScoreCounts.from_scores(known.actual, known.source.array, size, known.weights)
+        if scored is not None:
+            assert scored.source is not None  # asked above
+            tops = TopScoreCounts.from_scores(scored.actual, scored.source.array, size, scored.weights)
         elif statistics.tops is not None:
             tops = statistics.tops
         else:
@@ -851,14 +851,14 @@ def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> T
 
 
 def _of_strata(
-    evaluation: Evaluation, parts: FloatArray, strata: IntArray, names: tuple[str, ...], rows: float, own: Estimated
+    evaluation: Evaluation, parts: FloatArray, strata: IntArray, names: tuple[str, ...], rows: float, error: Estimated
 ) -> Target:
     counts = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
     total = np.bincount(strata, counts)
     if not (total > 0).all():
         lost = names[int(total.argmin())]
         raise ValueError(f"a share that is estimated needs labelled rows, and there are none of {lost}")
-    return Target(parts[strata] * counts / total[strata], strata, names, rows, estimated=own)
+    return Target(parts[strata] * counts / total[strata], strata, names, rows, estimated=error)
 
 
 def _cells_of_two(evaluation: Evaluation, bands: BinnedDensities, scores: ScoreCounts) -> Any:
@@ -907,19 +907,19 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
             raise ValueError(f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}")
         order = [estimate.classes.index(label) for label in labels]
         whole = estimate.class_shares.covariance[np.ix_(order, order)]
-        own = Estimated(whole, 0 * whole, estimate.fit_pvalue)
+        estimated = Estimated(whole, 0 * whole, estimate.fit_pvalue)
         parts, strata = estimate.class_shares.values[order], np.arange(len(labels))
-        return _of_strata(evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, own)
+        return _of_strata(evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, estimated)
     if step is None or step.positive is None or estimate.positive != step.labels[step.positive]:
         raise ValueError(f"the estimate must be of the positive {evaluation.positive!r}, got {estimate!r}")
     if not math.isfinite(estimate.variance.total):
         raise ValueError(f"the estimate is not identified: {estimate!r}")
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
     spread = estimate.variance
-    own = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue)
+    estimated = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue)
     names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
     parts = np.array([1 - estimate.value, estimate.value])
-    return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, own)
+    return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, estimated)
 
 
 def _are_scores(evaluation: Evaluation, given: Any) -> bool:

@@ -45,24 +45,15 @@ def plot_matrices(
 ) -> Figure:
     """Draw confusion matrices side by side on one colour scale, coloured by the share of the actual class.
 
-    Cells hold counts, with shares where there is room, as long as both can be read; larger matrices are images
-    on a square-root colour scale. The classes are named at the left and at the bottom only.
+    Cells hold counts, with shares where there is room, as long as both can be read; larger matrices are images on a
+    square-root colour scale. The classes are named at the left and at the bottom only. ValueError if there is no
+    matrix, or one of them is not of shape (K, K), is negative or not finite.
 
-    Parameters
-    ----------
-    matrices : sequence of (name, array_like of shape (K, K))
-        Name of a run and its samples or weights, rows actual, columns predicted; best first.
-    labels : sequence of length K
-        Class names in the order of the rows and columns.
-    max_matrices : int, default 6
-        Matrices that are drawn at most.
-    title : str, optional
-        Title of the figure.
-
-    Raises
-    ------
-    ValueError
-        If there is no matrix, or one of them is not of shape (K, K), is negative or not finite.
+    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run and its samples or weights, rows actual,
+        columns predicted; best first.
+    ``labels``, sequence of length K: class names in the order of the rows and columns.
+    ``max_matrices``: matrices that are drawn at most.
+    ``title``: title of the figure.
     """
     if not matrices:
         raise ValueError("matrices must hold at least one (name, counts), got none")
@@ -171,31 +162,20 @@ def plot_matrix_difference(
     Only significant differences have full colours and a triangle, upwards for better; others are pale, paler still in
     rows of fewer than 20 samples, where one sample is many percentage points.
 
-    Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow the sign of
-    the number: fewer confusions are a negative number in a blue cell. Numbers are percentage points of the actual
-    class, written up to about 30 classes; larger matrices are an image on a colour scale of square roots.
+    Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow the sign of the
+    number: fewer confusions are a negative number in a blue cell. Numbers are percentage points of the actual class,
+    written up to about 30 classes; larger matrices are an image on a colour scale of square roots. ValueError if shapes
+    do not fit together or a difference lies outside [-1, 1].
 
-    Parameters
-    ----------
-    difference : array_like of shape (K, K)
-        Share of the actual class in `second` minus that in `first`, in [-1, 1]; NaN in rows without samples.
-    labels : sequence of length K
-        Class names in the order of the rows and columns.
-    first, second : object
-        Names of the two runs.
-    significant : array_like of bool of shape (K, K), optional
-        Cells whose difference is significant: framed, with a bold number. By default all are drawn in full colours.
-    counts : array_like of shape (K, K), optional
-        Samples of `second` minus those of `first`, written below the points where there is room.
-    totals : array_like of shape (K,), optional
-        Samples of each actual class, written beside its name.
-    title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together or a difference lies outside [-1, 1].
+    ``difference``, shape (K, K): share of the actual class in `second` minus that in `first`, in [-1, 1]; NaN in rows
+        without samples.
+    ``labels``, sequence of length K: class names in the order of the rows and columns.
+    ``first``, ``second``: names of the two runs.
+    ``significant``, shape (K, K): cells whose difference is significant: framed, with a bold number. By default all are
+        drawn in full colours.
+    ``counts``, shape (K, K): samples of `second` minus those of `first`, written below the points where there is room.
+    ``totals``, shape (K,): samples of each actual class, written beside its name.
+    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     values = heat.check_matrix("difference", difference, labels)
     size = len(values)

@@ -41,31 +41,18 @@ def plot_metric_heatmap(
 
     The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale that ends at 16, so
     that one bad run does not make all others alike. The colour compares the shown runs only: a white cell is as good as
-    the best of these, not necessarily a good value.
+    the best of these, not necessarily a good value. ValueError if shapes do not fit together or `better` holds another
+    word.
 
-    Parameters
-    ----------
-    names : sequence of length R
-        Names of the runs, best first.
-    metric_titles : sequence of length M
-        Names of the metrics.
-    values : array_like of shape (R, M)
-        The metrics; NaN where undefined.
-    better : sequence of length M
-        For each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
-    errors : array_like of shape (R, M), optional
-        Standard errors of the values; NaN where unknown. A column's distances are counted in its median one, and where
-        there is none, in quarters of the median distance.
-    tied : array_like of bool of shape (R, M) or (R,), optional
-        Values that cannot be told from the best of their column (framed, with a bold number), or runs that cannot
-        be told from the best run (bold name).
-    title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together or `better` holds another word.
+    ``names``, sequence of length R: names of the runs, best first.
+    ``metric_titles``, sequence of length M: names of the metrics.
+    ``values``, shape (R, M): the metrics; NaN where undefined.
+    ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
+    ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances are counted in its
+        median one, and where there is none, in quarters of the median distance.
+    ``tied``, shape (R, M) or (R,): values that cannot be told from the best of their column (framed, with a bold
+        number), or runs that cannot be told from the best run (bold name).
+    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     n_runs, n_metrics = layout.check_names(names), len(metric_titles)
     if not n_metrics:

@@ -66,33 +66,19 @@ def plot_roc_overlay(
 ) -> Figure:
     """Draw several ROC curves over each other, distinguished by colour and line style.
 
-    Parameters
-    ----------
-    curves : sequence of (name, fpr, tpr)
-        Best first; false and true positive rates as two sequences of one length, from the highest threshold to
-        the lowest.
-    areas : array_like of shape (R,)
-        Area under each curve; NaN where undefined.
-    intervals : array_like of shape (R, 2), optional
-        Limits of the areas; NaN where there are none.
-    ceilings : array_like of shape (R,), optional
-        Largest reachable true positive rate of each curve; one below 1 is marked by a short dashed line to the
-        right of the frame, and has its own line of chance.
-    normalized : array_like of shape (R,), optional
-        Area over ceiling, by default computed; written where a ceiling is below 1.
-    positive : object, optional
-        Name of the positive class or group.
-    places : sequence of int, optional
-        The place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
-    max_curves : int, default 8
-        Curves that are drawn at most.
-    title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+    ValueError if there is no curve or shapes do not fit together.
 
-    Raises
-    ------
-    ValueError
-        If there is no curve or shapes do not fit together.
+    ``curves``, sequence of (name, fpr, tpr): best first; false and true positive rates as two sequences of one length,
+        from the highest threshold to the lowest.
+    ``areas``, shape (R,): area under each curve; NaN where undefined.
+    ``intervals``, shape (R, 2): limits of the areas; NaN where there are none.
+    ``ceilings``, shape (R,): largest reachable true positive rate of each curve; one below 1 is marked by a short
+        dashed line to the right of the frame, and has its own line of chance.
+    ``normalized``, shape (R,): area over ceiling, by default computed; written where a ceiling is below 1.
+    ``positive``: name of the positive class or group.
+    ``places``: the place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
+    ``max_curves``: curves that are drawn at most.
+    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     runs = _Runs.of(curves, ("fpr", "tpr"), areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
@@ -132,21 +118,13 @@ def plot_precision_recall_overlay(
 ) -> Figure:
     """Draw precision over recall of several runs, in steps, distinguished by colour and line style.
 
-    Parameters
-    ----------
-    curves : sequence of (name, recall, precision)
-        Best first; from the highest threshold to the lowest.
-    areas : array_like of shape (R,)
-        Average precision of each; NaN where undefined.
-    prevalence : float
-        Share of actual positives: the precision of chance.
-    intervals, ceilings, positive, places, max_curves, title, ax
-        As in :func:`plot_roc_overlay`; a ceiling is marked above the frame.
+    ValueError if there is no curve or shapes do not fit together.
 
-    Raises
-    ------
-    ValueError
-        If there is no curve or shapes do not fit together.
+    ``curves``, sequence of (name, recall, precision): best first; from the highest threshold to the lowest.
+    ``areas``, shape (R,): average precision of each; NaN where undefined.
+    ``prevalence``: share of actual positives: the precision of chance.
+    ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
+        :func:`plot_roc_overlay`; a ceiling is marked above the frame.
     """
     runs = _Runs.of(curves, ("recall", "precision"), areas, intervals, ceilings, max_curves, places)
     page = sheet(ax, (5.0, 5.0))
@@ -178,23 +156,15 @@ def plot_reliability_overlay(
 ) -> Figure:
     """Draw the reliability curves of several runs, without bins, distinguished by colour and line style.
 
-    Parameters
-    ----------
-    curves : sequence of (name, scores, recalibrated)
-        Best first; distinct scores ascending, and the observed share at each by isotonic regression.
-    errors : array_like of shape (R,)
-        Calibration error of each; NaN where undefined.
-    words : sequence of str, optional
-        What is said of each, for the legend.
-    event : object, optional
-        What the scores are probabilities of: the positive class or group.
-    intervals, places, max_curves, title, ax
-        As in :func:`plot_roc_overlay`, the intervals of the errors.
+    ValueError if there is no curve or shapes do not fit together.
 
-    Raises
-    ------
-    ValueError
-        If there is no curve or shapes do not fit together.
+    ``curves``, sequence of (name, scores, recalibrated): best first; distinct scores ascending, and the observed share
+        at each by isotonic regression.
+    ``errors``, shape (R,): calibration error of each; NaN where undefined.
+    ``words``: what is said of each, for the legend.
+    ``event``: what the scores are probabilities of: the positive class or group.
+    ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`, the intervals of the
+        errors.
     """
     runs = _Runs.of(curves, ("scores", "recalibrated"), errors, intervals, None, max_curves, places)
     if words is not None and len(words) != len(curves):

@@ -54,34 +54,21 @@ def plot_metric_against_parameter(
 ) -> Figure:
     """Draw a metric of runs against one of their parameters, with error bars.
 
-    For a numeric parameter a line joins the means at each of its values, unless there are many values of one run
-    each; the axis is logarithmic where all values are positive and the largest is at least 100 times the smallest.
-    Categories are side by side in the order of their first run, with a short line at the mean where there
-    are several runs. Runs at the same value are drawn side by side in the order given, as far as there is room.
+    For a numeric parameter a line joins the means at each of its values, unless there are many values of one run each;
+    the axis is logarithmic where all values are positive and the largest is at least 100 times the smallest. Categories
+    are side by side in the order of their first run, with a short line at the mean where there are several runs. Runs
+    at the same value are drawn side by side in the order given, as far as there is room. ValueError if there is no run,
+    shapes do not fit together, an interval is reversed or `highlight` is no row.
 
-    Parameters
-    ----------
-    x : sequence of length R
-        The parameter: numbers, or anything else, which is taken as a category by its text. None and NaN: not set.
-    values : array_like of shape (R,)
-        The metric; NaN where undefined.
-    intervals : array_like of shape (R, 2)
-        Limits of the values; NaN where there are none.
-    parameter, metric_title : str
-        Names of the parameter and of the metric.
-    names : sequence of length R, optional
-        Names of the runs; that of the highlighted one is written.
-    tied : array_like of bool of shape (R,), optional
-        Runs that may be the best: blue circles, the others orange squares. By default all.
-    highlight : int, optional
-        Index of the chosen run: a star, as in the ranking.
-    title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
-
-    Raises
-    ------
-    ValueError
-        If there is no run, shapes do not fit together, an interval is reversed or `highlight` is no row.
+    ``x``, sequence of length R: the parameter: numbers, or anything else, which is taken as a category by its text.
+        None and NaN: not set.
+    ``values``, shape (R,): the metric; NaN where undefined.
+    ``intervals``, shape (R, 2): limits of the values; NaN where there are none.
+    ``parameter``, ``metric_title``: names of the parameter and of the metric.
+    ``names``, sequence of length R: names of the runs; that of the highlighted one is written.
+    ``tied``, shape (R,): runs that may be the best: blue circles, the others orange squares. By default all.
+    ``highlight``: index of the chosen run: a star, as in the ranking.
+    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     n_runs = len(x)
     if not n_runs:

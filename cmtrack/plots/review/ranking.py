@@ -59,48 +59,28 @@ def plot_ranking(
 ) -> Figure:
     """Draw runs from the best to the worst: on the left the metric, on the right the difference from the best other.
 
-    Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say
-    how well each value is known; on the same test rows the differences are known better than that. A run that is
-    many times further from the leader than the others does not stretch the axis: an arrowhead points at it, and
-    its number stands beside it.
+    Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say how
+    well each value is known; on the same test rows the differences are known better than that. A run that is many times
+    further from the leader than the others does not stretch the axis: an arrowhead points at it, and its number stands
+    beside it. ValueError if shapes do not fit together, an interval is reversed, `values` do not come best first, or
+    another argument is outside its range.
 
-    Parameters
-    ----------
-    names : sequence of length R
-        Names of the runs, best first. The first one is the leader.
-    values : array_like of shape (R,)
-        The metric, best first; NaN last.
-    intervals : array_like of shape (R, 2)
-        Limits of each value by itself; NaN where there are none.
-    differences : array_like of shape (R,)
-        Value minus the best other value: of the leader its lead, of the others their difference from the leader. Of
-        the absolute values where `better` is ``"nearest zero"``.
-    difference_intervals : array_like of shape (R, 2)
-        Limits of the differences; NaN where there are none.
-    tied : array_like of bool of shape (R,)
-        Runs that may be the best.
-    metric_title : str
-        Name of the metric.
-    better : {"higher", "lower", "nearest zero"}
-        Which values are good.
-    chosen : int, optional
-        Index of the run that was chosen.
-    confidence_level : float, default 0.95
-        Level of the intervals.
-    simultaneous : bool, default True
-        Whether the intervals of the differences hold for all runs at once.
-    picked : array_like of bool of shape (R,), optional
-        Runs of which the interval in `intervals` allows for their having been picked from the others.
-    max_rows : int, default 30
-        Runs that are shown at most.
-    title : str, optional
-        Title of the figure.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together, an interval is reversed, `values` do not come best first, or another
-        argument is outside its range.
+    ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
+    ``values``, shape (R,): the metric, best first; NaN last.
+    ``intervals``, shape (R, 2): limits of each value by itself; NaN where there are none.
+    ``differences``, shape (R,): value minus the best other value: of the leader its lead, of the others their
+        difference from the leader. Of the absolute values where `better` is ``"nearest zero"``.
+    ``difference_intervals``, shape (R, 2): limits of the differences; NaN where there are none.
+    ``tied``, shape (R,): runs that may be the best.
+    ``metric_title``: name of the metric.
+    ``better``, {"higher", "lower", "nearest zero"}: which values are good.
+    ``chosen``: index of the run that was chosen.
+    ``confidence_level``: level of the intervals.
+    ``simultaneous``: whether the intervals of the differences hold for all runs at once.
+    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their having been picked from the
+        others.
+    ``max_rows``: runs that are shown at most.
+    ``title``: title of the figure.
     """
     n_runs = layout.check_names(names)
     value = layout.check_numbers("values", values, (n_runs,))

@@ -39,22 +39,12 @@ def plot_rank_distribution(
 ) -> Figure:
     """Draw the probability of each rank (columns, 1 is the best) of each run (rows, best on top).
 
-    Up to about 30 runs a probability of at least 1% is written into its cell; more runs are an image on a
-    square-root colour scale.
+    Up to about 30 runs a probability of at least 1% is written into its cell; more runs are an image on a square-root
+    colour scale. ValueError if shapes do not fit together or a row is no distribution.
 
-    Parameters
-    ----------
-    names : sequence of length R
-        Names of the runs, best first.
-    probabilities : array_like of shape (R, R)
-        ``[run, rank - 1]``; each row adds up to 1.
-    title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together or a row is no distribution.
+    ``names``, sequence of length R: names of the runs, best first.
+    ``probabilities``, shape (R, R): ``[run, rank - 1]``; each row adds up to 1.
+    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     n_runs = layout.check_names(names)
     shares = layout.check_numbers("probabilities", probabilities, (n_runs, n_runs))
@@ -110,31 +100,17 @@ def plot_critical_difference(
 ) -> Figure:
     """Draw the average ranks of runs on a line, with thick bars that join runs not significantly different.
 
-    Rank 1, the best, is at the left. The better half of the runs is named on the left, the other on the right;
-    dots on a bar show which runs belong to it.
+    Rank 1, the best, is at the left. The better half of the runs is named on the left, the other on the right; dots on
+    a bar show which runs belong to it. ValueError if there are fewer than two runs, a rank lies outside [1, R], a group
+    names no run, or `critical_difference` is not positive.
 
-    Parameters
-    ----------
-    names : sequence of length R
-        Names of the runs, in any order.
-    average_ranks : array_like of shape (R,)
-        Rank of each run, averaged over data sets, folds or resamples, in [1, R].
-    groups : sequence of sequences of int
-        Indices of runs that are not significantly different; groups of one run draw nothing.
-    critical_difference : float, optional
-        Least difference of two average ranks that is significant, drawn as a ruler.
-    caption : str, default ""
-        A sentence below, such as what the ranks are averaged over and which test made the groups.
-    title : str, optional
-        Title of the axes.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure. Names are written beside the axes.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two runs, a rank lies outside [1, R], a group names no run, or
-        `critical_difference` is not positive.
+    ``names``, sequence of length R: names of the runs, in any order.
+    ``average_ranks``, shape (R,): rank of each run, averaged over data sets, folds or resamples, in [1, R].
+    ``groups``: indices of runs that are not significantly different; groups of one run draw nothing.
+    ``critical_difference``: least difference of two average ranks that is significant, drawn as a ruler.
+    ``caption``: a sentence below, such as what the ranks are averaged over and which test made the groups.
+    ``title``: title of the axes.
+    ``ax``: axes to draw into; by default a new figure. Names are written beside the axes.
 
     References
     ----------
