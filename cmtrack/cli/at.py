@@ -11,7 +11,8 @@ import click
 
 from cmtrack.cli.compare import one_run
 from cmtrack.cli.flags import asking, json_option, of_compare
-from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, terminal, working
+from cmtrack.cli.group import main
 from cmtrack.cli.show import held
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _prefix = click.option("--prefix", default="", help="Prefix that the evaluation 
 _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 
 
-@click.command("at", cls=asking(of_compare, "experiment_names", "filter_string"))
+@main.command("at", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @click.option(
     "--prevalence",
@@ -41,7 +42,6 @@ _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking sto
 @_prefix
 @_tracking_uri
 @json_option
-@plain_errors
 def at_command(
     run: str,
     prevalence: Sequence[str],
@@ -125,14 +125,13 @@ def _print(found: Transported) -> None:
     print_warnings(console, found.warnings)
 
 
-@click.command("plan")
+@main.command("plan")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
 @click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
 @click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
 @_prefix
 @_tracking_uri
 @json_option
-@plain_errors
 def plan_command(
     runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
 ) -> None:

@@ -23,10 +23,10 @@ from cmtrack.cli.frame import (
     echo,
     echo_json,
     first_line,
-    plain_errors,
     terminal,
     working,
 )
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -41,7 +41,6 @@ _csv_option = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row
 def one_run(function: Function) -> Function:
     """Add the argument RUN to a command, or --latest instead."""
 
-    @plain_errors
     @functools.wraps(function)
     def wrapped(
         run: str | None, latest: bool, experiment_names: Sequence[str] | None, filter_string: str, **options: Any
@@ -82,7 +81,7 @@ def comparison_command(name: str) -> Callable[[Function], click.Command]:
     def made(function: Function) -> click.Command:
         for option in (json_option, _csv_option, click.argument("runs", nargs=-1, metavar="[RUN]...")):
             function = option(function)
-        return click.command(name, cls=asking(of_compare))(function)
+        return main.command(name, cls=asking(of_compare))(function)
 
     return made
 
@@ -239,7 +238,6 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
 
 
 @comparison_command("compare")
-@plain_errors
 def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> None:
     """Rank evaluated runs, and say which differences are real.
 

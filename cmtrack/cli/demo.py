@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from cmtrack.cli.flags import FOLDER, json_option
-from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import echo, echo_json, plain, terminal, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.demo import DemoResult
 
 
-@click.command("demo")
+@main.command("demo")
 @click.option(
     "--directory",
     type=FOLDER,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Three models instead of eight.")
 @json_option
-@plain_errors
 def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
     """Train, judge, track and compare models on a real survey.
 

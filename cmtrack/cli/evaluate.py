@@ -19,11 +19,11 @@ from cmtrack.cli.frame import (
     bad_input,
     echo,
     echo_json,
-    plain_errors,
     terminal,
     warn,
     working,
 )
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
@@ -33,7 +33,7 @@ _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dat
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
 
 
-@click.command("evaluate", cls=asking(of_evaluate))
+@main.command("evaluate", cls=asking(of_evaluate))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
 @click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
@@ -88,7 +88,6 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
 @click.option("--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes.")
 @tracking_uri_option
 @json_option
-@plain_errors
 def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
     """Judge the predictions in FILE.
 

@@ -7,7 +7,6 @@ and groups, and what a server says, come from others and may hold sequences that
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 import sys
@@ -46,21 +45,17 @@ class BadInput(Failed):
     exit_code = 2
 
 
-def plain_errors(function: Function) -> Function:
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
     """Turn anything unforeseen into one sentence and exit code 1; no stack trace reaches the terminal."""
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        try:
-            return function(*args, **options)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise
-        except (ImportError, OSError, ValueError) as error:
-            raise WorkFailed(first_line(error)) from None
-        except Exception as error:
-            raise WorkFailed(f"{type(error).__name__}: {first_line(error)}") from None
-
-    return wrapped  # type: ignore[return-value]
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit):
+        raise
+    except (ImportError, OSError, ValueError) as error:
+        raise WorkFailed(first_line(error)) from None
+    except Exception as error:
+        raise WorkFailed(f"{type(error).__name__}: {first_line(error)}") from None
 
 
 def first_line(error: BaseException) -> str:

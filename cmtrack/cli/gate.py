@@ -16,6 +16,7 @@ from cmtrack.cli.compare import (
 )
 from cmtrack.cli.flags import asking, json_option, of_compare
 from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
+from cmtrack.cli.group import main
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
@@ -42,7 +43,8 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            with plain_errors():
+                return function(*args, **options)
         except (KeyboardInterrupt, click.Abort):
             raise NotJudged("interrupted: the run was not judged") from None
         except click.ClickException as error:
@@ -53,7 +55,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-@click.command(
+@main.command(
     "gate",
     cls=asking(
         of_compare, "experiment_names", "filter_string", "against", "require", "rule", "rank_by", "grouping",
@@ -70,7 +72,6 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     help='Append the verdict as Markdown to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option
-@plain_errors
 def gate_command(
     run: str,
     against: str | None,

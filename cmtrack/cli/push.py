@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cmtrack.cli.flags import FOLDER, json_option
-from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import echo, echo_json, plain, terminal, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.tracking.push import PushedEntry
@@ -21,12 +22,11 @@ _FOLDER = click.option(
 )
 
 
-@click.command("push")
+@main.command("push")
 @_FOLDER
 @click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
 @click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
 @json_option
-@plain_errors
 def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, as_json: bool) -> None:
     """Send the evaluations that wait in the spool.
 
@@ -52,10 +52,9 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
         raise click.exceptions.Exit(1)
 
 
-@click.command("spool")
+@main.command("spool")
 @_FOLDER
 @json_option
-@plain_errors
 def spool_command(folder: Path | None, as_json: bool) -> None:
     """List the evaluations that wait to be sent."""
     from cmtrack.tracking.manifest import listing

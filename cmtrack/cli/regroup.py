@@ -14,7 +14,8 @@ from cmtrack.cli.compare import (
     read_grouping,
 )
 from cmtrack.cli.flags import FILE, asking, json_option, of_compare
-from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, terminal, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,7 @@ _OTHER_QUESTION = "The two numbers answer different questions about the same pre
 _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 
 
-@click.command("regroup", cls=asking(of_compare, "experiment_names", "filter_string", "positive"))
+@main.command("regroup", cls=asking(of_compare, "experiment_names", "filter_string", "positive"))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
 @click.option("--prefix", help="Prefix of new metrics and files; by default the last step's name and an underscore.")
@@ -37,7 +38,6 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
-@plain_errors
 def regroup_command(
     runs: tuple[str, ...],
     experiment_names: tuple[str, ...] | None,

@@ -10,7 +10,7 @@ import click
 
 from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
 from cmtrack.cli.flags import NEW_FILE
-from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_errors, terminal, warn, working
+from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, terminal, warn, working
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -52,7 +52,6 @@ _ENDINGS = (".html", ".md", ".json")
     metavar="NAME",
     help="Take the version of this registered model, where the chosen run has versions of several.",
 )
-@plain_errors
 def review_command(
     outputs: tuple[Path, ...],
     bundle_file: Path | None,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.flags import FILE, json_option
-from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
+from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, terminal, warn, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ _NAME = 12
 _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "together")
 
 
-@click.command("rows")
+@main.command("rows")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
 @click.option("--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows of a cell of RUN's matrix.")
 @click.option("--wrong", is_flag=True, help="Rows that RUN gets wrong; what it does with one RUN by default.")
@@ -40,7 +41,6 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
-@plain_errors
 def rows_command(
     runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
     as_json: bool, **asked: Any,

@@ -17,10 +17,10 @@ from cmtrack.cli.frame import (
     echo_json,
     passing_on,
     plain,
-    plain_errors,
     terminal,
     working,
 )
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ _SHOWN = 20
 _NAME = 12
 
 
-@click.command("segments", cls=asking(of_compare, "extra_metrics"))
+@main.command("segments", cls=asking(of_compare, "extra_metrics"))
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B]")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column that divides the rows; repeatable. By default all.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
@@ -55,7 +55,6 @@ _NAME = 12
 @prefix_option
 @tracking_uri_option
 @json_option
-@plain_errors
 def segments_command(
     runs: tuple[str, ...],
     by: tuple[str, ...],

@@ -11,7 +11,8 @@ import click
 
 from cmtrack.cli.compare import one_run
 from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
-from cmtrack.cli.frame import bad_input, echo_json, plain, plain_errors, terminal, warn, working
+from cmtrack.cli.frame import bad_input, echo_json, plain, terminal, warn, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -20,12 +21,11 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.threshold import Threshold
 
 
-@click.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
+@main.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @prefix_option
 @tracking_uri_option
 @json_option
-@plain_errors
 def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print the evaluation that RUN holds.
 
@@ -43,7 +43,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
     summary.print_evaluation(terminal(), evaluation)
 
 
-@click.command("price", cls=asking(of_compare, "experiment_names", "filter_string"))
+@main.command("price", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @click.option(
     "--costs",
@@ -55,7 +55,6 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
 @prefix_option
 @tracking_uri_option
 @json_option
-@plain_errors
 def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print what the decisions of RUN cost.
 
@@ -87,7 +86,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     _print_costs(priced, by_class)
 
 
-@click.command("threshold", cls=asking(of_compare, "experiment_names", "filter_string"))
+@main.command("threshold", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @click.option(
     "--costs",
@@ -103,7 +102,6 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
 @prefix_option
 @tracking_uri_option
 @json_option
-@plain_errors
 def threshold_command(
     run: str,
     costs_file: Path | None,

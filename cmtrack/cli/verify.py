@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cmtrack.cli.flags import json_option
-from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain_errors, working
+from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, working
+from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.report.review.bundle import Verification
@@ -21,11 +22,10 @@ class NotVerified(BadInput):
     """Error without an answer: exit code 2; that of a changed bundle is 1."""
 
 
-@click.command("verify")
+@main.command("verify")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), help="Write the page that the bundle gives when made anew.")
 @json_option
-@plain_errors
 def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
     """Check the bundle of a review, and make the review anew.
 

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
-from cmtrack.cli.frame import echo, echo_json, plain_errors, warn, working
+from cmtrack.cli.frame import echo, echo_json, warn, working
 
 
 @comparison_command("view")
 @click.option("--name", metavar="TEXT", help="Name of the view. By default it says the criterion.")
-@plain_errors
 def view_command(name: str | None, csv_file: Path | None, as_json: bool, **options: Any) -> None:
     """Rank evaluated runs, and save a view of the experiment for it.
 

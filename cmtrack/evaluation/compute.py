@@ -13,7 +13,7 @@ from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.cells import Cells, SixCells, ratio
+from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import passed_over
@@ -240,25 +240,13 @@ def _warnings(
     absent = [quoted(label) for label, total in kept if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
     rare = [f"{quoted(label)} (n = {total:.4g})" for label, total in kept if 0 < total < limit]
-    left_out = passed_over("precision_macro", views.table)
-    if len(left_out):
-        out.append(
-            f"{_never([quoted(labels[k]) for k in left_out])}: multiclass/{PASSED_OVER} leave "
-            f"{'them' if len(left_out) > 1 else 'it'} out, {COUNTED} count {'them' if len(left_out) > 1 else 'it'} as 0"
-        )
+    out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
-        missing = passed_over("precision_macro", table)
-        if len(missing):
-            out.append(
-                f"{_never([quoted(one.labels[g]) for g in missing])}: of the step {quoted(one.name)}, precision_macro "
-                f"and f1_of_macro_means leave {'them' if len(missing) > 1 else 'it'} out, precision_macro_zero counts "
-                f"{'them' if len(missing) > 1 else 'it'} as 0"
-            )
+        averages = f"of the step {quoted(one.name)}, precision_macro and f1_of_macro_means"
+        out += _never(one.labels, table, averages, "precision_macro_zero counts")
     if absent:
-        out.append(
-            f"no samples of {_list(absent)}: ratios of {'these classes' if len(absent) > 1 else 'this class'} are "
-            f"undefined, and averages leave {'them' if len(absent) > 1 else 'it'} out"
-        )
+        these, them = ("these classes", "them") if len(absent) > 1 else ("this class", "it")
+        out.append(f"no samples of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out")
     if rare:
         out.append(_few("class", "classes", rare, limit))
     for one, square in views.matrices:
@@ -406,9 +394,12 @@ def scaled_rows_warning(rows: int) -> str:
     )
 
 
-def _never(names: Sequence[str]) -> str:
-    they, are = ("they have", "are") if len(names) > 1 else ("it has", "is")
-    return f"{_list(names)} {are} never predicted, so {they} no precision"
+def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -> list[str]:
+    """The warning of classes, or groups, that are never predicted, if there are some."""
+    names = [quoted(labels[k]) for k in passed_over("precision_macro", table)]
+    they, are, them = ("they have", "are", "them") if len(names) > 1 else ("it has", "is", "it")
+    words = f"{averages} leave {them} out, {counted} {them} as 0"
+    return [f"{_list(names)} {are} never predicted, so {they} no precision: {words}"] if names else []
 
 
 def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:

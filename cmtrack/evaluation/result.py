@@ -61,7 +61,7 @@ from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMa
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, listed, shares_of
+from cmtrack.statistics.inputs import FloatArray, as_shares, listed, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.segmented import Segmented
@@ -221,15 +221,10 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _views(self) -> EvaluationViews:
-        return EvaluationViews(
-            self.statistics,
-            self.grouping,
-            self.scored,
-            self._averaged,
-            self.confidence_level,
-            None if self.reference is None else np.array(self.reference),
-            self.prices,
-        )
+        averaged = None if self.none is None else np.array([label != self.none for label in self.labels])
+        reference = None if self.reference is None else np.array(self.reference)
+        asked = self.confidence_level, reference, self.prices
+        return EvaluationViews(self.statistics, self.grouping, self.scored, averaged, *asked)
 
     @cached_property
     def _computed(self) -> Computed:
@@ -262,11 +257,6 @@ class Evaluation(BaseEvaluation):
     def counting(self) -> Counting:
         """The classes, the scored step, the grouping and the costs that rows are counted by."""
         return Counting(self.labels, self.scored, self.grouping, self.prices)
-
-    @property
-    def _averaged(self) -> BoolArray | None:
-        """The classes that averages are taken over, shape (K,); None for all."""
-        return None if self.none is None else np.array([label != self.none for label in self.labels])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -360,15 +350,10 @@ class Evaluation(BaseEvaluation):
         table, step = self._views.seen(ScoreTable), self.scored
         if table is None or step is None or self._computed.roc is None:
             return None
-        name = "binary/average_precision"
-        curve = precision_recall(table)
-        return replace(
-            curve,
-            thresholds=self._as_given(curve.thresholds),
-            average_precision_interval=self.intervals.get(name),
-            positive=self.positive,
-            operating_point=(self.metrics["binary/recall"], self.metrics["binary/precision"]),
-        )
+        interval, curve = self.intervals.get("binary/average_precision"), precision_recall(table)
+        point = (self.metrics["binary/recall"], self.metrics["binary/precision"])
+        curve = replace(curve, average_precision_interval=interval, positive=self.positive, operating_point=point)
+        return replace(curve, thresholds=self._as_given(curve.thresholds))
 
     def _as_given(self, thresholds: FloatArray) -> FloatArray:
         """Thresholds of scores between 0 and 1 as decision values, where these were given."""
@@ -921,13 +906,9 @@ class Evaluation(BaseEvaluation):
         if chosen == self.sections:
             return self
         other = self.asking(sections=chosen).with_cluster_errors()
-        if (
-            self.rows is None
-            and self.cluster_errors is not None
-            and not set(chosen or SECTION_NAMES) <= set(self.sections or SECTION_NAMES)
-        ):
-            return replace(other, lost=other.lost | {Lost.CLUSTERS})
-        return other
+        more = set(chosen or SECTION_NAMES) - set(self.sections or SECTION_NAMES)
+        lost = {Lost.CLUSTERS} if more and self.rows is None and self.cluster_errors is not None else set()
+        return replace(other, lost=other.lost | lost) if lost else other
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         entry, parts = self.catalog.find(metric)
@@ -1075,9 +1056,8 @@ class Evaluation(BaseEvaluation):
         if set(self.labels) == set(other.labels):
             other = other.with_label_order(self.labels)
         if self.labels != other.labels:
-            raise ValueError(
-                f"evaluations must have the same labels to be merged, got {self.labels!r} and {other.labels!r}"
-            )
+            got = f"{self.labels!r} and {other.labels!r}"
+            raise ValueError(f"evaluations must have the same labels to be merged, got {got}")
         sides = self, other
         return replace(
             self,
@@ -1187,21 +1167,15 @@ class Evaluation(BaseEvaluation):
         return f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
 
     def __repr__(self) -> str:
-        m = self.metrics
-        if self.none is not None:
-            head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
-            return f"Evaluation({self._with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
-        names = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
+        names: tuple[str, ...] = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
         head = f"{self._samples}, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
-        return f"Evaluation({self._with_values(head, names, m)})"
-
-    def _with_values(self, head: str, names: Sequence[str], metrics: dict[str, float]) -> str:
-        """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
-        title = self.catalog.lookup
-        shown = [f"{title(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
-        return f"{head}: {', '.join(shown)}" if shown else head
+        if self.none is not None:
+            names, head = ("spans/f1_micro", "spans/f1_macro"), f"{self.n_samples:g} spans, {len(self.classes)} labels"
+        titles = {name: self.catalog.lookup(name).heading(brief=True) for name in names if name in self.metrics}
+        shown = ", ".join(f"{title} {self.metrics[name]:.4g}" for name, title in titles.items())
+        return f"Evaluation({head}{shown and f': {shown}'})"
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:

@@ -221,7 +221,8 @@ class SegmentTable:
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
             low, high = self.intervals(metric)
             gaps = self._to_rest(inside, outside)
-            order = order_of_segments(inside, self.sizes, self._better(metric))
+            better = "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
+            order = order_of_segments(inside, self.sizes, better)
             undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
             table = {
                 "segment": self.texts, "metric": metric, "rows": self.sizes, "value": inside.values, "low": low,
@@ -329,16 +330,12 @@ class SegmentTable:
         return next((one for one in columns if one.name == self.name), None)
 
     @property
-    def _from_rows(self) -> bool:
-        return self._rows is not None
-
-    @property
     def without_clusters(self) -> bool:
         """True where rows belong together and are not here, so that nothing tells how sure a segment's value is."""
-        return self.evaluation.cluster_errors is not None and not self._from_rows
+        return self.evaluation.cluster_errors is not None and self._rows is None
 
     def _evaluation(self, place: int) -> Evaluation:
-        if self._from_rows:
+        if self._rows is not None:
             return self._of_rows(place, None)
         whole = self.evaluation
         part = _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
@@ -419,11 +416,11 @@ class SegmentTable:
         whole.metrics[metric]  # names those like it
         if whole.without_function(metric):
             raise ValueError(f"{metric} of segments: {UNKNOWN}")
-        if whole.cluster_errors is not None and self._from_rows:
+        if whole.cluster_errors is not None and self._rows is not None:
             return True
         if metric in self._alone(metric, self._parts[int(self.sizes.argmax())]).metrics:
             return False
-        if not self._from_rows:
+        if self._rows is None:
             raise ValueError(
                 f"{metric} of segments needs the rows, which this evaluation does not have: of segments the counts and "
                 "the moments of probabilities are kept"
@@ -437,9 +434,6 @@ class SegmentTable:
             metrics_there = self.evaluation.metrics
             return [name for name in DEFAULT_METRICS if name in metrics_there] or list(metrics_there)[:1]
         return [metrics] if isinstance(metrics, str) else list(metrics)
-
-    def _better(self, metric: str) -> str:
-        return "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
 
     def _estimates(self, metric: str, outside: bool = False) -> Estimates:
         judged, entry = self._judged(metric, outside), self.evaluation.catalog.lookup(metric)
