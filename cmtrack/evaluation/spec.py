@@ -71,17 +71,17 @@ def _plain(value: Any) -> Any:
     return None if value is None else value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
-def _names_in(data: Any) -> tuple[str, ...]:
+def _names_in(data: Any, option: str = "headline") -> tuple[str, ...]:
     """Names of sections or metrics; those that only a later version knows have no effect."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
-        raise ValueError(f"an option must be a list of names, got {data!r:.80}")
+        raise ValueError(f"{option} must be a list of names, got {data!r:.80}")
     return tuple(data)
 
 
 def _sections_in(data: Any) -> tuple[str, ...]:
     if not data:
         raise ValueError(f"sections must be a list of names, got {data!r:.80}")
-    return _names_in(data)
+    return _names_in(data, "sections")
 
 
 def _threshold_out(threshold: float | None) -> float | str | None:
