@@ -255,10 +255,15 @@ def build(
     return package
 
 
-def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Package:
+def build_into(
+    evaluation: BaseEvaluation, folder: Path, *, listed: BaseEvaluation | None = None, **options: Any
+) -> Package:
     """Make the whole package in a given folder, with options of :class:`Destination`."""
-    to = Destination(**options)
-    return replace(build(evaluation, lambda name, data: write_private(folder / name, data), to), folder=folder)
+
+    def write(name: str, content: bytes) -> None:
+        write_private(folder / name, content)
+
+    return replace(build(evaluation, write, Destination(**options), listed=listed), folder=folder)
 
 
 def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
