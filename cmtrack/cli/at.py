@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import asking, json_option, of_compare
-from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, terminal, working
+from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
+from cmtrack.cli.frame import BadInput, bad_input, echo, echo_json, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.cli.show import held
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Label
 
 _MOST_SHARES = 8
-_prefix = click.option("--prefix", default="", help="Prefix that the evaluation was logged under.")
-_tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 
 
 @main.command("at", cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -34,13 +32,13 @@ _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking sto
 )
 @click.option(
     "--target",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="Parquet or CSV file with scores of unlabelled rows by the same model: they tell the shares.",
 )
 @click.option("--y-prob", metavar="COLUMN", help="Column of the scores in the file, or a pattern such as 'p_*'.")
 @click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
-@_prefix
-@_tracking_uri
+@prefix_option
+@tracking_uri_option
 @json_option
 def at_command(
     run: str,
@@ -66,15 +64,13 @@ def at_command(
         from cmtrack.cli.reading import read_scores
         from cmtrack.comparison.comparability import of_classes
 
-        try:
+        with bad_input():
             judged = of_classes(evaluation)
             if target is not None and y_prob is not None:
                 found = judged.at(read_scores(target, y_prob, judged.labels))
             else:
                 names = [*judged.labels, *(name for step in judged.reduced for name in step.labels)]
                 found = judged.at(_shares(prevalence, names), rows=rows)
-        except (TypeError, ValueError) as error:
-            raise BadInput(first_line(error)) from None
         frame = found.to_frame()
     if as_json:
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -129,8 +125,8 @@ def _print(found: Transported) -> None:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
 @click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
 @click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
-@_prefix
-@_tracking_uri
+@prefix_option
+@tracking_uri_option
 @json_option
 def plan_command(
     runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
@@ -147,7 +143,7 @@ def plan_command(
         from cmtrack.comparison import CompareOptions, compare_evaluations
         from cmtrack.comparison.planning import rows_of_one
 
-        try:
+        with bad_input(KeyError):
             if len(sides) == 2:
                 names = ("first", "second")
                 options = CompareOptions(rank_by=metric)
@@ -156,8 +152,6 @@ def plan_command(
                 smallest = resolution.smallest_difference
             else:
                 smallest, (low, high) = math.nan, rows_of_one(sides[0], metric, difference)
-        except (KeyError, ValueError) as error:
-            raise BadInput(first_line(error)) from None
     n = sides[0].n_samples
     low, high = math.ceil(low), math.ceil(high)
     if as_json:

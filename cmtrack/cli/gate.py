@@ -14,7 +14,7 @@ from cmtrack.cli.compare import (
     compared,
     one_run,
 )
-from cmtrack.cli.flags import asking, json_option, of_compare
+from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
 from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.names import quoted
@@ -68,7 +68,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--summary",
     "summary_file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help='Append the verdict as Markdown to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option

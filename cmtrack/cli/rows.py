@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, json_option
-from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, terminal, warn, working
+from cmtrack.cli.flags import FILE, json_option, prefix_option, tracking_uri_option
+from cmtrack.cli.frame import bad_input, echo_json, passing_on, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
 @click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
 @click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows that are shown.")
-@click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@prefix_option
+@tracking_uri_option
 @json_option
 def rows_command(
     runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
@@ -64,9 +64,7 @@ def rows_command(
         raise click.UsageError("--confident goes with --cell and --wrong")
     if ids and table is None:
         raise click.UsageError("--ids needs --table")
-    with working() as progress:
-        import warnings
-
+    with passing_on(row_ids="--ids"), working() as progress:
         from cmtrack.cli.reading import read_table
         from cmtrack.cli.show import held
         from cmtrack.comparison.comparability import of_classes
@@ -75,20 +73,14 @@ def rows_command(
         evaluations = [
             of_classes(held(progress, run, prefix, tracking_uri, needs_rows=lambda _: True)[1]) for run in runs
         ]
-        try:
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always", UserWarning)
-                given = None if table is None else read_table(table)
-                frame, sentence = _chosen(kind, runs, evaluations, asked, given, ids, limit)
-        except (KeyError, ValueError) as error:
-            raise BadInput(str(error.args[0]) if error.args else first_line(error)) from None
+        with bad_input(KeyError):
+            given = None if table is None else read_table(table)
+            frame, sentence = _chosen(kind, runs, evaluations, asked, given, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
         frame = frame.head(limit)
-    for text in dict.fromkeys(str(one.message) for one in told if one.category is UserWarning):
-        warn(text.replace("row_ids=", "--ids"))
     if as_json:
-        found = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
-        echo_json(found | {"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")})
+        about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
+        echo_json(about | {"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")})
         return
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
