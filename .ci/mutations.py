@@ -31,6 +31,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "cmtrack/untrusted.py": (
         "tests/unit/test_named_files.py", "tests/unit/report/test_unsafe_names.py",
         "tests/unit/comparison/test_bundle.py", *_STORED,
+        "tests/integration/tracking/test_requests.py::test_an_address_that_is_none_of_a_folder_is_refused",
+        "tests/integration/tracking/test_artifact_servers.py::test_a_reference_to_another_run_is_no_folder",
+        "tests/integration/tracking/test_saved_views.py::test_a_version_of_a_server_is_not_trusted",
     ),
     "cmtrack/schemas.py": _STORED,
     "cmtrack/comparison/inference.py": (

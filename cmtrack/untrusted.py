@@ -321,12 +321,9 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
                     )
                 if entry.file_size > left:
                     raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together, got more")
+                left -= entry.file_size
                 with archive.open(entry) as file:
-                    content = file.read(left + 1)
-                left -= len(content)
-                if left < 0:
-                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together, got more")
-                out[entry.filename] = content
+                    out[entry.filename] = file.read(entry.file_size)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"the archive is damaged: {error}") from None
     return out

@@ -47,7 +47,7 @@ def made(**options):
 def review_undrawn(request, monkeypatch):
     """Figures are the slow part, and no number is read from one."""
     if request.function is not test_a_page_with_its_figures_is_verified:
-        monkeypatch.setattr("cmtrack.report.review.report.draw_pictures", lambda *_, **__: {})
+        monkeypatch.setattr("cmtrack.report.figures.draw_pictures", lambda *_, **__: {})
 
 
 @pytest.fixture(scope="module")
