@@ -98,6 +98,7 @@ class Estimated:
 
     ``labelled``, ``target``, shape (S, S): covariance of the shares of the strata by the labelled rows and by the
         target's.
+    ``ends``: of the interval of the second of two shares.
     ``binned``: where the evaluated rows themselves told the shares.
     ``cells``, shape (C,): actual and predicted class, bin and number of the labelled rows, with empty cells; of the
         strata's classes.
@@ -106,6 +107,7 @@ class Estimated:
     labelled: FloatArray
     target: FloatArray
     fit_pvalue: float
+    ends: Interval | None = None
     binned: BinnedShares | None = None
     cells: tuple[IntArray, IntArray, IntArray, FloatArray] | None = None
 
@@ -509,6 +511,7 @@ class MovedByScores(Moved):
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
 _UNTESTED = "stated shares say nothing of that: scores of the target would test it"
 _FEW = 20
+_ABSENT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -613,9 +616,26 @@ class Transported:
                 scale = "wald"  # correlations of tables
             ends = on_scale(scale, term.value, error, self.evaluation.confidence_level, bounds)
             ends = self.moved.fallback(term) if ends is None and not realised else ends
+            if name in self._at_ends:
+                reached = [term.value, *(ends or ()), *filter(math.isfinite, self._at_ends[name])]
+                ends = min(reached), max(reached)
             if ends is not None:
                 intervals[name] = ends
         return intervals
+
+    @cached_property
+    def _at_ends(self) -> dict[str, list[float]]:
+        """Of an estimated share of 0 or 1, whose error means nothing: the values at both ends of its interval."""
+        target, values = self.moved.target, dict[str, list[float]]()
+        estimated = target.estimated
+        if estimated is None or estimated.ends is None or min(self.by_name.values()) >= _ABSENT:
+            return values
+        for share in estimated.ends:
+            parts = np.array([1 - share, share])
+            there = _of_strata(self.evaluation, parts, target.strata, target.names, target.rows, estimated)
+            for name, term in Moved(self.evaluation, there).terms.items():
+                values.setdefault(name, []).append(term.value)
+        return values
 
     @property
     def reweighted(self) -> Evaluation:
@@ -649,9 +669,10 @@ class Transported:
         ]
         if few:
             out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
-        absent = [name for name, share in self.by_name.items() if share < 1e-6]
+        absent = [name for name, share in self.by_name.items() if share < _ABSENT]
         if target.estimated is not None and absent:
-            out.append(f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are too narrow")
+            rest = "too narrow" if target.estimated.ends is None else "as far as its own reaches"
+            out.append(f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are {rest}")
         summed = isinstance(self.evaluation.rows, Predictions) and target.estimated is None
         if self.evaluation.cluster_errors is not None and not summed:
             out.append("rows belong together in groups: these errors take them for independent")
@@ -846,7 +867,8 @@ def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> T
     if not binned.identified:
         raise ValueError("the scores do not tell the classes apart: the shares in the target are not identified")
     by_target, by_labels, _, _ = covariance_parts(binned.densities, binned.shares, binned.n, binned.labelled)
-    estimated = Estimated(by_labels, by_target, binned.fit_pvalue, binned, cells)
+    ends = binned.ends(evaluation.confidence_level) if len(binned.shares) == 2 else None
+    estimated = Estimated(by_labels, by_target, binned.fit_pvalue, ends, binned, cells)
     return _of_strata(evaluation, binned.shares, strata, names, binned.n, estimated)
 
 
@@ -916,7 +938,8 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
         raise ValueError(f"the estimate is not identified: {estimate!r}")
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
     spread = estimate.variance
-    estimated = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue)
+    ends = estimate.low, estimate.high
+    estimated = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue, ends)
     names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
     parts = np.array([1 - estimate.value, estimate.value])
     return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, estimated)

@@ -20,7 +20,7 @@ from scipy.special import chdtrc, chdtri, chndtr
 
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import smoothed
-from cmtrack.prevalence.mixture import Mixture, climb
+from cmtrack.prevalence.mixture import Mixture, climb, profile_interval, variance
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
@@ -370,6 +370,12 @@ class BinnedShares:
     def pull(self) -> FloatArray:
         """Change of the shares by one row of the target in a bin, times the rows of the target, shape (K, B)."""
         return self._moved[0]
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Ends of the adjusted interval of the second of two classes."""
+        value, p, q = float(self.shares[1]), self.densities[:, 1], self.densities[:, 0]
+        spread = variance(p, q, value, self.n, *self.labelled[::-1])
+        return profile_interval(Mixture(p, q, self.target), value, spread.total / spread.target, level)
 
     @property
     def identified(self) -> bool:

@@ -434,6 +434,14 @@ def test_homogeneity_as_in_the_vector() -> None:
 
 
 def test_an_estimated_share_of_0_is_said() -> None:
-    there = BINS.at(np.repeat(SCORES, [1800, 160, 30, 10]))
-    assert there.shares[1] == 0
-    assert "the estimated share of “1” is 0: intervals that rest on it are too narrow" in there.warnings
+    there = BINS.at(np.repeat(SCORES, [1430, 395, 146, 29]))
+    assert (there.shares[1], there.withdrawn) == (0, False)
+    assert "the estimated share of “1” is 0: intervals that rest on it are as far as its own reaches" in there.warnings
+    low, high = there.moved.target.estimated.ends
+    assert low == 0 < high < 0.1
+    reached = BINS.at(high)
+    for name in ("binary/precision", "multiclass/accuracy", "custom/share"):
+        for ends in (there.intervals[name], there.own_intervals[name]):
+            assert ends[0] <= there.metrics[name] <= ends[1], name
+            assert ends[0] - 1e-9 <= reached.metrics[name] <= ends[1] + 1e-9, name
+    assert there.intervals["custom/share"] == pytest.approx((0, high))
