@@ -37,7 +37,7 @@ class Resolution:
     differences : dict of str to float
         These differences.
     quantile : float
-        Normal quantile that a difference must reach: of two sides, of more than two runs for all of them (Bonferroni).
+        Normal quantile that a difference must reach: of two sides, of more than two runs for all of them (max-T).
 
     Examples
     --------
@@ -146,23 +146,29 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     return low, high
 
 
-def resolution_of(ranking: Ranking | None) -> Resolution:
+def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """The resolution of a ranking of runs.
 
-    Raises
-    ------
-    ValueError
-        If it is of models, of several metrics side by side, or of a single run.
+    ValueError if it is of models, of several metrics side by side, or of a single run.
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
     others = [run for run in ranking.runs[1:] if math.isfinite(run.standard_error)]
-    level = 1 - (1 - ranking.confidence_level) / max(len(others), 1)
+    level = ranking.confidence_level
+    reach = normal_quantile(1 - (1 - level) / max(len(others), 1))  # Bonferroni's
+    if len(others) > 1:
+        evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
+        if evidence.known.all() and not evidence.folded:
+            errors = inference.error_draws(evidence.of(ranking.criterion)[1], seed=seed)
+            away = errors[:, 1:] - errors[:, :1]
+            spread = away.std(axis=0)
+            largest = np.abs(away[:, spread > 0] / spread[spread > 0]).max(axis=1, initial=0.0)
+            reach = float(np.clip(np.quantile(largest, level), normal_quantile(level), reach))
     return Resolution(
         float(ranking.evaluation.n_samples),
         {run.name: run.standard_error for run in others},
         {run.name: run.difference for run in others},
-        normal_quantile(level),
+        reach,
     )
 
 

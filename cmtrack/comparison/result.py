@@ -327,7 +327,7 @@ class Comparison:
 
         A ValueError is raised of models, of several metrics side by side, and of a single run.
         """
-        return resolution_of(self.ranking)
+        return resolution_of(self.ranking, int(self.how.get("seed", 0)))
 
     @cached_property
     def crossing(self) -> Crossing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from cmtrack import Costs, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison import CompareOptions, crossing
@@ -49,7 +50,14 @@ def test_more_runs_need_more() -> None:
     runs = PAIR | {"c": wrong([*BOTH, *range(10, 30)])}
     more = compare(runs, rank_by="multiclass/accuracy").resolution
     assert list(more.errors) == ["a", "c"]
-    assert more.quantile == pytest.approx(2.241402727604947)  # Bonferroni
+    assert 1.96 < more.quantile < 2.2414  # less than Bonferroni's: both differences are from the leader
+    apart = compare(runs, rank_by="multiclass/accuracy", confidence_level=0.9).resolution
+    assert apart.quantile < more.quantile
+    psi = [run.evaluation.influence("multiclass/accuracy") for run in compare(runs, rank_by="multiclass/accuracy").runs]
+    rho = np.corrcoef(psi[1] - psi[0], psi[2] - psi[0])[0, 1]
+    both = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
+    corner = [-more.quantile] * 2
+    assert both.cdf([more.quantile] * 2, lower_limit=corner) == pytest.approx(0.95, abs=0.006)
 
 
 @pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf"), "x"])
