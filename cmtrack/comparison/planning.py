@@ -236,6 +236,8 @@ class Looks:
     ----------
     runs : int
         Runs that are known to have been judged on the rows; there may have been more.
+    chosen_from : int
+        Those that the leader was chosen from here.
     reviews : int
         Earlier reviews that the runs stand in; there may have been more.
     value : float
@@ -258,6 +260,7 @@ class Looks:
     """
 
     runs: int
+    chosen_from: int
     reviews: int
     value: float
     optimism: float
@@ -265,9 +268,15 @@ class Looks:
     low: float
     high: float
 
+    @property
+    def among(self) -> str:
+        """The runs that the leader was chosen from, and those known to be judged on the same rows, in words."""
+        some = "" if self.chosen_from >= self.runs else f"{self.chosen_from} of "
+        return f"{some}at least {self.runs} runs judged on these rows"
+
     def __repr__(self) -> str:
         return (
-            f"Looks(highest of at least {self.runs} runs judged on these rows, of which about {self.optimism:.2g} is "
+            f"Looks(highest of {self.among}, of which about {self.optimism:.2g} is "
             f"selection: {self.value:.4g} corrected {self.corrected:.4g} [{self.low:.4g}, {self.high:.4g}])"
         )
 
@@ -304,7 +313,7 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
     return max(float(errors[np.arange(len(errors)), best].mean()), 0.0)
 
 
-def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int) -> Looks:
+def looks_of(ranking: Ranking, runs: int, chosen_from: int, reviews: int, seed: int) -> Looks:
     """The ledger of a ranking of runs.
 
     Raises
@@ -320,4 +329,4 @@ def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int) -> Looks:
     sure = evidence.known.all() and not evidence.folded
     gained = optimism(values, covariance, seed) if sure else math.nan
     unit = 1.0 if ranking.criterion.direction == "higher" else -1.0
-    return Looks(runs, reviews, leader.value, gained, leader.value - unit * gained, *leader.interval)
+    return Looks(runs, chosen_from, reviews, leader.value, gained, leader.value - unit * gained, *leader.interval)

@@ -357,7 +357,9 @@ class Comparison:
         judged |= {run.run_id for run in ranking.runs} | {run.run_id for run in self.passed_over}
         everyone = (*(run.run for run in self.judged), *self.passed_over)
         reviews = {run.tags["cmtrack.review"] for run in everyone if "cmtrack.review" in run.tags}
-        return looks_of(ranking, max(len(judged), ranking.picked_from), len(reviews), int(self.how.get("seed", 0)))
+        held, reviewed = (0, 0) if self.listing is None else self.listing.looks
+        here = max(len(judged), ranking.picked_from)
+        return looks_of(ranking, max(here, held), here, max(len(reviews), reviewed), int(self.how.get("seed", 0)))
 
     # -- rows across runs ------------------------------------------------------------------------------
 

@@ -157,6 +157,8 @@ class Listing:
         The arguments, to do it again.
     record : Record or None
         When and by whom it is made; by default now, by the user of this process.
+    looks : (int, int)
+        Runs that the store is known to hold of the same rows, and reviews that these stand in.
     """
 
     runs: tuple[Run, ...]
@@ -168,3 +170,4 @@ class Listing:
     notes: tuple[str, ...] = ()
     how: Mapping[str, Any] = field(default_factory=dict)
     record: Record | None = None
+    looks: tuple[int, int] = (0, 0)

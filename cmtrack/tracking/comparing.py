@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,7 +34,7 @@ from cmtrack.evaluation.gates import Gate
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.tracking import cache, mlflow_inside
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
-from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
+from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, tag, told
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import (
     TrackedRun,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 _OWN_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
 _MOST_ASKED = 20
+_MOST_LOOKS = 500
 
 
 @takes_options
@@ -167,8 +169,31 @@ def compare_by(
         notes=(*problems, *listed.notes),
         how=how,
         record=Record.now(mlflow_inside.user_name(), _experiment_names(wanted.values(), listed.clients)),
+        looks=_looks(evaluations.values(), listed, part=runs is not None or bool(options.filter_string)),
     )
     return compare_runs(listed, evaluations, criterion, options)
+
+
+def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) -> tuple[int, int]:
+    """Runs known to be judged on the rows that most are, and reviews that these stand in.
+
+    Where a ``part`` of the experiments' runs is compared, their stores are asked, for a few hundred runs at most.
+    """
+    digests = Counter(evaluation.labels_digest for evaluation in evaluations)
+    if not digests:
+        return 0, 0
+    digest = digests.most_common(1)[0][0]
+    others = [one.run for one in (*listed.stopped, *listed.unreadable)]
+    everyone = {(run.tracking_uri, run.run_id): run for run in (*listed.runs, *listed.passed_over, *others)}
+    for uri, client in listed.clients.items() if part else ():
+        ids = sorted({run.experiment_id for place, run in everyone.items() if place[0] == uri})
+        try:
+            found = [*search(client, ids, f"dataset.digest = '{digest}'", max_runs=_MOST_LOOKS)] if ids else []
+        except Exception:  # it is said that there are at least so many
+            continue
+        everyone |= {(run.tracking_uri, run.run_id): run for run in found}
+    same = [run for run in everyone.values() if digest in dict(run.datasets).values()]
+    return len(same), len({run.tags[tag("review")] for run in same if tag("review") in run.tags})
 
 
 def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:

@@ -178,7 +178,8 @@ def _not_judged(comparison: Comparison) -> dict[str, Any]:
         {"run": _run_data(stop.run, read), "gates": [[result.gate.text, result.value] for result in stop.gates]}
         for stop in listing.stopped
     ]
-    return {"stopped": stopped, "left_out": left, "passed_over": [_run_data(r, read) for r in listing.passed_over]}
+    passed_over = [_run_data(run, read) for run in listing.passed_over]
+    return {"stopped": stopped, "left_out": left, "passed_over": passed_over, "looks": listing.looks}
 
 
 def _reads(comparison: Comparison) -> set[str]:
@@ -435,9 +436,17 @@ def _compared_anew(
         baseline=None if about["baseline"] is None else runs[about["baseline"]],
         how=dict(asked),
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
+        looks=_as_looks(about.get("looks", (0, 0))),
     )
     comparison = compare_runs(listing, evaluations, criterion, options)
     return replace(comparison, notes=tuple(map(str, about["notes"])))
+
+
+def _as_looks(data: Any) -> tuple[int, int]:
+    runs, reviews = data
+    if not all(type(number) is int and number >= 0 for number in (runs, reviews)):
+        raise ValueError(f"{RUNS}: looks must be two whole numbers, got {data!r:.40}")
+    return runs, reviews
 
 
 def _as_run(data: Mapping[str, Any]) -> Run:

@@ -317,3 +317,17 @@ def test_the_cache_forgets_what_was_used_longest_ago(tmp_path, monkeypatch):
         os.utime(path, (1000 + age, 1000 + age))
     cache.trim(250)
     assert [cache.cached(cache.digest_of(content)) is not None for content in contents] == [False, False, True, True]
+
+
+def test_runs_of_the_same_rows_are_counted_in_the_store(uri, world, monkeypatch):
+    ids = [world[1]["medium"], world[1]["weak"]]
+    looks = compare(ids, rank_by=ACCURACY).looks
+    assert (looks.runs, looks.chosen_from, looks.reviews) == (3, 2, 0)
+    assert looks.among == "2 of at least 3 runs judged on these rows"
+    assert compare(rank_by=ACCURACY, experiment_names="models").looks.among == "at least 3 runs judged on these rows"
+
+    def refused(*_, **__):
+        raise ValueError("the store does not answer")
+
+    monkeypatch.setattr("cmtrack.tracking.comparing.search", refused)
+    assert compare(ids, rank_by=ACCURACY).looks.runs == 2
