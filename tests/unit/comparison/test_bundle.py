@@ -207,6 +207,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_every_number_of_a_bundle_is_recomputed(name, tmp_path):
     found = bundle.verify(MADE[name]().bundle(tmp_path / "review.zip"))
@@ -369,6 +370,7 @@ def test_a_changed_file_is_named(path, change, says):
     assert says in found.problems[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
