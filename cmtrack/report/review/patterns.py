@@ -15,6 +15,8 @@ from cmtrack.statistics.collected import accepted_within, group_scores, is_posit
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
+MAX_RUNS = 60
+"""Runs up to which a browser decides in less than a second."""
 MAX_BYTES = 140_000
 """Of all patterns of a page; a third more as text."""
 _MISMATCH = 128  # added to the place of a score where the row's own group is not accepted
@@ -24,7 +26,7 @@ _AT_A_TIME = 8
 def patterns(evaluations: Sequence[Evaluation], columns: Sequence[str], offered: Sequence[float]) -> dict[str, Any]:
     """The rows by segment, actual class and each run's class; and by side and the place of each run's score.
 
-    None of runs that are not paired, of rows that belong together, and of more than `MAX_BYTES`.
+    None of runs that are not paired, of rows that belong together, and of more than `MAX_RUNS` and `MAX_BYTES`.
 
     Parameters
     ----------
@@ -35,7 +37,9 @@ def patterns(evaluations: Sequence[Evaluation], columns: Sequence[str], offered:
         Thresholds, at most 127.
     """
     rows = [one.rows for one in evaluations if isinstance(one.rows, Predictions)]
-    if len(rows) < max(2, len(evaluations)) or unpaired_among(evaluations) or rows[0].clusters is not None:
+    if not max(2, len(evaluations)) <= len(rows) <= MAX_RUNS:
+        return {}
+    if unpaired_among(evaluations) or rows[0].clusters is not None:
         return {}
     first, step, out, left = rows[0], evaluations[0].scored, {}, MAX_BYTES
     held = [{one.name: one.codes for one in own.segments} for own in rows]

@@ -229,7 +229,9 @@
   // -- the answer ----------------------------------------------------------------------------------------------------
   var most = 12;  // rows at first; the chosen run and the other one are always there
   function answer() {
-    var found = questions[state.question].ask(), box = at("ask-table"), said = at("ask-answer");
+    var knobs = [state.question].concat(Array.from(at("ask").querySelectorAll("select, input")).map(function (knob) { return knob.value + knob.validity.badInput; })).join("|");
+    if (state.knobs !== knobs) { state.found = questions[state.question].ask(); state.knobs = knobs; }
+    var found = state.found, box = at("ask-table"), said = at("ask-answer");
     if (found.refused) { said.textContent = found.refused; box.replaceChildren(); return; }
     var places = order(found.rows, found.better), best = places[0], own = runs.indexOf(chosen), unit = found.unit ? " " + found.unit : "";
     var text = found.says + ": ";
@@ -510,4 +512,5 @@
     at("find-tied").addEventListener("change", sieve);
   }
   at("ask").hidden = at("to-ask").hidden = runs.length < 2 && !there.groups;
-  show();
+  // Who of many may be the best takes a moment: the page is drawn before.
+  if (runs.length > 12) { setTimeout(show, 50); } else { show(); }

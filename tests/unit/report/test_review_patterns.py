@@ -58,6 +58,9 @@ def test_without_rows_that_can_be_set_side_by_side_there_are_none(monkeypatch):
     other = evaluate([0, 1] * 100, [0, 1] * 100, labels=[0, 1], positive=1)
     assert patterns([*evaluations, other], [], OFFERED) == {}
     assert set(patterns(evaluations, [], [])) == {"rows", "columns"}
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "MAX_RUNS", 2)
+        assert patterns(evaluations, [], OFFERED) == {}
     monkeypatch.setattr(module, "MAX_BYTES", 300)
     assert set(patterns(evaluations, [], OFFERED)) == {"rows", "columns"}  # those of scores are more
     monkeypatch.setattr(module, "MAX_BYTES", 20)
