@@ -4,12 +4,13 @@
 
 ``cover`` draws broken and fixed rows of parts at true rates, and counts how often all 2 S exact intervals hold the true
 rates together (``REPEATS``, by default 400; nine settings). ``speed`` gives the processor time of every question on 50
-runs (``ROWS``, by default 10^5, 4 classes) that are in memory, and the peak memory that it adds.
+runs (``ROWS``, by default 10^5, 4 classes) that are in memory, the peak memory that it adds, and that of the process.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 import tracemalloc
@@ -75,7 +76,9 @@ def speed() -> None:
         ask()
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
-        print(f"{name:25} {seconds:6.2f} s  {peak:6.0f} MB more")
+        print(f"{name:25} {seconds:6.2f} s  {peak:6.0f} MB more", flush=True)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"the whole process, with making the runs: {most:.0f} MiB")
 
 
 if __name__ == "__main__":

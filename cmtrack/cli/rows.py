@@ -73,7 +73,7 @@ def rows_command(
         evaluations = [
             of_classes(held(progress, run, prefix, tracking_uri, needs_rows=lambda _: True)[1]) for run in runs
         ]
-        with bad_input(KeyError):
+        with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             given = None if table is None else read_table(table)
             frame, sentence = _chosen(kind, runs, evaluations, asked, given, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
@@ -87,10 +87,18 @@ def rows_command(
 
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     counted = fmt.counted(total, "pair" if kind == "together" else "row")
-    printed = new_table(f"{kind}: {counted}{shown}", *frame, right=0)
-    for _, row in frame.iterrows():
-        cells = (fmt.number(cell) if isinstance(cell, float) else fmt.short(cell, _WIDTH) for cell in row)
-        printed.add_row(*map(plain, cells))
+    ends = {name: (f"{name}_low", f"{name}_high") for name in frame if f"{name}_low" in frame}
+    heads = [name for name in frame if not any(name in pair for pair in ends.values())]
+    printed = new_table(f"{kind}: {counted}{shown}", *heads, right=0)
+    for values in frame.itertuples(index=False, name=None):  # iterrows would make floats of class numbers
+        row = dict(zip(frame, values, strict=True))
+        cells = [
+            fmt.number(row[name]) if isinstance(row[name], float) else fmt.short(row[name], _WIDTH) for name in heads
+        ]
+        spans = [
+            fmt.interval(row[name], (row[ends[name][0]], row[ends[name][1]])) if name in ends else "" for name in heads
+        ]
+        printed.add_row(*(plain(" ".join(filter(None, pair))) for pair in zip(cells, spans, strict=True)))
     console = terminal()
     console.print(printed)
     if sentence:
@@ -137,11 +145,14 @@ def _chosen(
 
 def _compared(runs: tuple[str, ...], evaluations: list[Evaluation], step: str | None) -> tuple[Comparison, list[str]]:
     from cmtrack.comparison import CompareOptions, compare_evaluations
+    from cmtrack.evaluation.rows import step_called
     from cmtrack.metrics.names import encode_label
     from cmtrack.names import distinct
 
     names = distinct(runs, _NAME)
     if len(set(runs)) < len(runs):
         raise ValueError(f"runs must be named once each, got {', '.join(runs)}")
+    if step is not None:
+        step_called(evaluations[0], step)
     metric = "multiclass/accuracy" if step is None else f"reduced/{encode_label(step)}/accuracy"
     return compare_evaluations(dict(zip(names, evaluations, strict=True)), CompareOptions(rank_by=metric)), names

@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,8 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
     if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS):
         shared = _by_id({first: one, second: other})
         if shared is not None:
-            return shared
+            warnings.warn(shared[1], UserWarning, stacklevel=4)
+            return shared[0]
     if reason is not None:
         paired = [
             quoted(run.name)
@@ -98,39 +99,43 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
     return {first: one, second: other}
 
 
-def _by_id(pair: dict[str, Evaluation]) -> dict[str, Evaluation] | None:
-    """Two evaluations of the rows that both have, by their ids; None where these are not at hand, or none is shared.
+def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
+    """Evaluations of the rows that all have, by their ids; None where these are not at hand, or none is shared.
 
-    Rows of one run only are left out, and rows whose labels differ; a warning counts them.
+    Rows that not all have are left out, and rows whose labels differ; a sentence counts them.
     """
-    sides = [e.rows for e in pair.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None]
-    one, two = pair.values()
-    if len(sides) < 2 or one.labels != two.labels:
-        return None
+    labels = {e.labels for e in runs.values()}
+    sides = [e.rows for e in runs.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None]
     ids = [side.ids for side in sides if side.ids is not None]
-    if ids[0].hashed != ids[1].hashed:
+    if not 2 <= len(runs) == len(sides) or len(labels) > 1 or len({one.hashed for one in ids}) > 1:
         return None
-    keys = [side.values if side.hashed else side.values.astype(str) for side in ids]
-    _, *places = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    keys = [one.values if one.hashed else one.values.astype(str) for one in ids]
+    shared = reduce(partial(np.intersect1d, assume_unique=True), keys)
+    places = [np.flatnonzero(np.isin(key, shared))[np.argsort(key[np.isin(key, shared)])] for key in keys]
     order = np.argsort(places[0])
-    first, second = (place[order] for place in places)
-    same = sides[0].actual[first] == sides[1].actual[second]
+    codes = np.array([side.actual[place[order]] for side, place in zip(sides, places, strict=True)])
+    same = (codes == codes[0]).all(axis=0)
     if not same.any():
         return None
-    names = [quoted(name) for name in pair]
-    alone = [len(side) - len(first) for side in sides]
-    left_out = (
-        f"{alone[0]:,} rows of {names[0]} only, {alone[1]:,} of {names[1]} only, and {int((~same).sum()):,} relabelled"
+    names = [quoted(name) for name in runs]
+    alone = ", ".join(
+        f"{len(side) - len(shared):,}{' rows' if not k else ''} of {name}{' only' if len(names) == 2 else ''}"
+        for k, (side, name) in enumerate(zip(sides, names, strict=True))
     )
-    many = f"{names[0]} and {names[1]} are compared in {int(same.sum()):,} rows of the same ids, whose places count"
-    warnings.warn(f"{many}; left out are {left_out}", UserWarning, stacklevel=5)
-    taken = [side.take(place[same]) for side, place in zip(sides, (first, second), strict=True)]
-    shared = [evaluate_rows(rows, e) for rows, e in zip(taken, pair.values(), strict=True)]
-    return dict(zip(pair, shared, strict=True)) if why_unpaired(*shared) is None else None
+    many = f"{', '.join(names[:-1])} and {names[-1]} are compared in {int(same.sum()):,} rows of the same ids"
+    told = f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
+    parts = {
+        name: evaluate_rows(side.take(place[order][same]), e)
+        for (name, e), side, place in zip(runs.items(), sides, places, strict=True)
+    }
+    one, *others = parts.values()
+    return (parts, told) if all(why_unpaired(one, other) is None for other in others) else None
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     """Judged runs of the same rows, by name, in the order of the ranking: those of the leader, or of the first run.
+
+    Others are joined by their ids where no row is lost, or no two runs have the same rows; else a warning names them.
 
     Raises
     ------
@@ -143,12 +148,23 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     first = next((run.evaluation for run in runs if isinstance(run.evaluation.rows, Predictions)), None)
     moved = [run.evaluation if first is None else in_order_of(first, run.evaluation) for run in runs]
     apart = unpaired_among(moved)
-    kept = {run.name: of_classes(e) for k, (run, e) in enumerate(zip(runs, moved, strict=True)) if k not in apart}
+    named = {run.name: of_classes(e) for run, e in zip(runs, moved, strict=True)}
+    kept = {name: e for k, (name, e) in enumerate(named.items()) if k not in apart}
+    if not apart:
+        return kept
+    joined = _by_id(
+        {name: e for name, e in named.items() if isinstance(e.rows, Predictions) and e.rows.ids is not None}
+    )
+    if joined and len(joined[0]) > len(kept):
+        rows, least = next(iter(joined[0].values())).rows, next(iter(named.values())).rows
+        if len(kept) < 2 or len(rows or ()) == len(least or ()):
+            warnings.warn(joined[1], UserWarning, stacklevel=4)
+            return joined[0]
+    reasons = [(runs[k].name, reason) for k, reason in apart.items() if reason != Reason.ALONE.value]
+    why = "; ".join(f"{quoted(name)}: {reason}" for name, reason in reasons[:5])
     if len(kept) < 2:
-        why = "; ".join(f"{quoted(runs[k].name)}: {reason}" for k, reason in list(apart.items())[:5])
         raise ValueError(f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}")
-    for evaluation in kept.values():
-        rows_of(evaluation)
+    warnings.warn(f"{len(reasons):,} of {len(runs):,} runs are left out: {why}", UserWarning, stacklevel=4)
     return kept
 
 
@@ -445,7 +461,7 @@ def missed(comparison: Comparison, at_least: int | None) -> Missed:
     """See :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
     least = len(runs) if at_least is None else at_least
-    if isinstance(least, bool) or not 1 <= least <= len(runs):
+    if isinstance(least, bool) or not isinstance(least, (int, np.integer)) or not 1 <= least <= len(runs):
         raise ValueError(f"at_least must be a number of runs from 1 to {len(runs)}, got {at_least!r}")
     sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}
     one, size = next(iter(sides.values())), len(runs)

@@ -58,8 +58,14 @@ def rows_where(
 ) -> pd.DataFrame:
     """See :meth:`cmtrack.Evaluation.rows_where`."""
     rows = rows_of(evaluation)
-    if limit is not None and (isinstance(limit, bool) or limit < 0):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0):
         raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
+    if right is not None and not isinstance(right, (bool, np.bool_)):
+        raise ValueError(f"right must be True, False or None, got {right!r:.80}")
+    if segment is not None and not isinstance(segment, Mapping):
+        raise ValueError(f"segment must map columns to values, such as {{'region': 'north'}}, got {segment!r:.80}")
+    if table is None and row_ids is not None:
+        raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
     composed = None if step is None else step_called(evaluation, step)
     hit = right_rows(rows, composed)
     chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
@@ -85,10 +91,10 @@ def rows_where(
     places = np.flatnonzero(chosen)
     certain = certainty(rows, places)
     if confident is not None and confident is not False:
-        least = CONFIDENT if confident is True else float(confident)
+        least = CONFIDENT if confident is True else confident
         if certain is None or evaluation.statistics.ranking_only:
             raise ValueError("confident needs probabilities of the rows, which are not here")
-        if not 0 < least <= 1:
+        if not isinstance(least, (int, float, np.number)) or not 0 < least <= 1:
             raise ValueError(f"confident must be a probability above 0 and at most 1, got {confident!r}")
         places, certain = places[certain >= least], certain[certain >= least]
     if certain is not None:
@@ -170,7 +176,8 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str
         places = by_index(table, row_ids, n_rows, digest, "evaluate with row_ids=")
         return {name: column.iloc[places] for name, column in columns.items()}
     if row_ids is not None and row_ids not in columns:
-        raise ValueError(f"row_ids must be a column of the table{near(row_ids, columns)}, got {row_ids!r:.80}")
+        there = f"{listed(list(columns), 12)}{near(row_ids, columns)}"
+        raise ValueError(f"row_ids must be a column of the table, one of {there}, got {row_ids!r:.80}")
     ids = getattr(evaluation.rows, "ids", None)
     if row_ids is not None and ids is not None:
         places = by_ids(columns[row_ids], ids, row_ids)

@@ -193,6 +193,8 @@ def transitions(noise: Any, size: int) -> FloatArray:
     >>> transitions(0.1, 2).round(2).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
     """
+    if np.asarray(noise).dtype.kind not in "iuf":
+        raise ValueError(f"noise must be a rate or a matrix of numbers, got {noise!r:.80}")
     given = np.asarray(noise, dtype=np.float64)
     if given.ndim == 0:
         if not 0 <= float(given) < (size - 1) / size:

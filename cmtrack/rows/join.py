@@ -67,6 +67,11 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     """
     import pandas as pd
 
+    lacking = np.flatnonzero(pd.isna(np.asarray(column)))
+    if len(lacking):
+        raise ValueError(
+            f"{name!r:.80} must have an id in each row, got {len(lacking):,} without, the first is {lacking[0]:,}"
+        )
     texts = np.asarray(column).astype(str)
     given = pd.Index(texts)
     if not given.is_unique:
@@ -76,7 +81,8 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     places = given.get_indexer(pd.Index(ids.values if ids.hashed else ids.values.astype(str)))
     if (places < 0).all():
         key = f" (with this {ID_KEY})" if ids.hashed else ""
-        raise ValueError(f"{name!r:.80} must have ids of the rows{key}, got {texts[:3].tolist()}")
+        first = ", ".join(f"{text!r:.80}" for text in texts[:3].tolist())
+        raise ValueError(f"{name!r:.80} must have ids of the rows{key}, got {first}: none of {len(texts):,} is one")
     return np.asarray(places, dtype=np.int64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,9 @@ def _paired(other: Ranked, chosen: Ranked) -> bool:
 def _sentence(ask: Callable[[], Any]) -> str:
     """The sentence of an answer; none where these rows do not give it."""
     try:
-        return str(ask().sentence)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # runs of other rows stand elsewhere on the page
+            return str(ask().sentence)
     except ValueError:
         return ""
 

@@ -81,6 +81,8 @@ def test_the_command_line(runs, tmp_path):
         ((one, two, "--cell", "0", "1"), "--cell is of 1 runs, got 2"),
         ((one, "--broken", "--fixed"), "choose one of --broken, --fixed"),
         ((one, "--cell", "0", "7"), "predicted must be one of"),
+        ((one, two, "--missed", "5"), "--missed must be a number of runs from 1 to 2, got 5"),
+        ((one, two, "--broken", "--step", "zz"), "step must be one of"),
         ((one, bare), "has no rows"),
         ((one, "--ids", "id"), "--ids needs --table"),
     ):
@@ -89,3 +91,7 @@ def test_the_command_line(runs, tmp_path):
     text = CliRunner().invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--ids", "id"]).output
     assert "\x1b[31m" not in text
     assert "x" * 300 not in text
+    text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--limit", "2"]).output
+    first = printed(one, "--cell", "0", "1")["rows"][0]
+    assert f" {first['row']} " in text
+    assert ".000 " not in text  # classes are whole numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 
 import numpy as np
 import pytest
@@ -198,7 +199,10 @@ def brute(y: np.ndarray, lead, most: int) -> int | None:
     return next((k for k, other in relabelled(y, 3, most) if lead(other) < -1e-12), None)
 
 
-@pytest.mark.parametrize("seed", range(8))
+MANY = bool(os.environ.get("CMTRACK_TEST_ALL"))
+
+
+@pytest.mark.parametrize("seed", range(125 if MANY else 8))
 def test_fewest_labels_of_additive_metrics_by_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y, a, b = rng.integers(0, 3, (3, 6))
@@ -222,7 +226,7 @@ def test_fewest_labels_of_additive_metrics_by_brute_force(seed: int) -> None:
 
 
 def test_greedy_moves_are_the_fewest_by_brute_force() -> None:
-    for seed in range(12):
+    for seed in range(90 if MANY else 12):
         rng = np.random.default_rng(seed)
         y = rng.integers(0, 3, 12)
         a, b = (np.where(rng.random(12) < 0.6, y, rng.integers(0, 3, 12)) for _ in range(2))
@@ -283,6 +287,7 @@ def test_two_together() -> None:
         (0.9, "rate from 0 to below 0.6667"),
         ([[1, 0], [0, 1]], "matrix of shape (3, 3)"),
         (np.full((3, 3), 1 / 3), "inverse"),
+        ("x", "a rate or a matrix of numbers, got 'x'"),
     ],
 )
 def test_noise_that_says_nothing(noise: object, words: str) -> None:

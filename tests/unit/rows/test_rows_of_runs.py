@@ -112,6 +112,12 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
         ({"segment": {"region": "north"}}, "segment must be of one of the columns"),
         ({"confident": 1.5}, "confident must be a probability above 0 and at most 1, got 1.5"),
         ({"limit": -1}, "limit must be a number of rows"),
+        ({"limit": 2.5}, "limit must be a number of rows, or None for all, got 2.5"),
+        ({"right": "yes"}, "right must be True, False or None, got 'yes'"),
+        ({"confident": "high"}, "confident must be a probability above 0 and at most 1, got 'high'"),
+        ({"segment": "north"}, "segment must map columns to values, .* got 'north'"),
+        ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
+        ({"table": {"id": [None, *range(199)]}, "row_ids": "id"}, "an id in each row, got 1 without, the first is 0"),
         ({"table": {"x": [1, 2]}}, "a row for each of the 200 rows, got 2: 198 do not match"),
         ({"table": {"id": [1] * 200}, "row_ids": "key"}, "row_ids must be a column of the table"),
         ({"table": {"id": [1] * 200}, "row_ids": "id"}, "'id' must not repeat an id, got 199 repeats, such as 1"),
@@ -158,6 +164,35 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
         assert comparison.flips("A", "B").n.tolist() == [5]
     with pytest.raises(ValueError, match="different rows"):
         compare({"A": runs["A"], "B": evaluate(y, y)}, rank_by="multiclass/accuracy").rows("A", "B")
+
+
+def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
+    ids = np.array([f"r{k}" for k in range(200)])
+    whole, y = scored(0, row_ids=ids), random_labels(200, 3, 7)
+
+    def part(seed: int, rows: np.ndarray, ids: np.ndarray | None = ids) -> Evaluation:
+        given = None if ids is None else ids[rows]
+        p = random_probabilities(y, 3, 1.5, seed)[rows]
+        return evaluate(y[rows], y_prob=p, labels=[0, 1, 2], row_ids=given)
+
+    places = np.random.default_rng(0).permutation(200)
+    runs = {"a": whole, "b": part(1, places), "c": part(2, np.arange(40, 200))}
+    frames = {}
+    for names, rows, words in (("ab", 200, "0 rows of “a” only, 0 of “b” only"), ("abc", 160, "40 of “b”, 0 of “c”")):
+        comparison = compare({name: runs[name] for name in names}, rank_by="multiclass/accuracy")
+        with pytest.warns(UserWarning, match=f"in {rows} rows of the same ids.*{words}"):
+            missed = comparison.missed()
+        assert int(missed.counts.sum()) == rows
+        with pytest.warns(UserWarning, match="of the same ids"):
+            assert len(comparison.together()) == len(names) * (len(names) - 1) / 2
+        frames[names] = missed.to_frame()
+    same = compare({"a": whole, "b": part(1, np.arange(200))}, rank_by="multiclass/accuracy").missed().to_frame()
+    assert set(frames["ab"]["id"]) == set(same["id"])
+    lone = compare({"a": whole, "b": part(3, np.arange(200)), "c": part(2, np.arange(9), None)})
+    with pytest.warns(UserWarning, match="1 of 3 runs are left out: “c”: .*different rows"):
+        assert lone.missed().runs in (("a", "b"), ("b", "a"))
+    with pytest.raises(ValueError, match=r"at_least must be a number of runs from 1 to 2, got 1\.5"):
+        compare({"a": whole, "b": part(3, np.arange(200))}).missed(1.5)
 
 
 def test_rows_that_are_not_here() -> None:

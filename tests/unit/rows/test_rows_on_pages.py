@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 import runpy
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate, log_evaluation
@@ -94,6 +97,29 @@ def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(compariso
     table = flips(kept)["broken"]
     assert table["heads"][1] == ("Id", False)
     assert [int(row[1][0]) - 5000 for row in table["rows"]] == [int(row[0][0]) for row in table["rows"]]
+
+
+def test_no_id_stands_in_what_is_written_where_ids_are_off(tmp_path: Path) -> None:
+    def run(skill: float, seed: int) -> Evaluation:
+        codes = random_labels(N, 3, 7)
+        ids = [f"patient-{k:06d}" for k in range(N)]
+        return evaluate(Y, y_prob=random_probabilities(codes, 3, skill, seed), labels=LABELS, row_ids=ids)
+
+    compared = compare({"A": run(1, 0), "B": run(3, 1)}, rank_by="multiclass/accuracy")
+    for name in ("review.html", "review.md", "review.json"):
+        compared.report(tmp_path / name)
+    compared.bundle(tmp_path / "review.zip")
+    evaluation = run(1, 0)
+    (tmp_path / "report.html").write_text(report_html(evaluation, {}, rows=evaluation))
+    evaluation.save(tmp_path / "saved", rows=True)
+    contents = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with zipfile.ZipFile(tmp_path / "review.zip") as bundle:
+        contents |= {f"bundle/{name}": bundle.read(name) for name in bundle.namelist()}
+    assert sum(name.endswith(".parquet") for name in contents) >= 3
+    for name, content in contents.items():
+        assert b"patient-" not in content, name
+        if name.endswith(".parquet"):  # may be compressed
+            assert "patient-" not in str(pd.read_parquet(io.BytesIO(content)).to_dict()), name
 
 
 def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
