@@ -88,7 +88,7 @@ def rows_command(
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     counted = fmt.counted(total, "pair" if kind == "together" else "row")
     ends = {name: (f"{name}_low", f"{name}_high") for name in frame if f"{name}_low" in frame}
-    heads = [name for name in frame if not any(name in pair for pair in ends.values())]
+    heads = [str(name) for name in frame if not any(name in pair for pair in ends.values())]
     printed = new_table(f"{kind}: {counted}{shown}", *heads, right=0)
     for values in frame.itertuples(index=False, name=None):  # iterrows would make floats of class numbers
         row = dict(zip(frame, values, strict=True))
