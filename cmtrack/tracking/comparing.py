@@ -183,7 +183,7 @@ def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) ->
     if not digests:
         return 0, 0
     digest = digests.most_common(1)[0][0]
-    others = [one.run for one in (*listed.stopped, *listed.unreadable)]
+    others = [*(one.run for one in listed.stopped), *(one.run for one in listed.unreadable)]
     everyone = {(run.tracking_uri, run.run_id): run for run in (*listed.runs, *listed.passed_over, *others)}
     for uri, client in listed.clients.items() if part else ():
         ids = sorted({run.experiment_id for place, run in everyone.items() if place[0] == uri})
