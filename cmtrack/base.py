@@ -411,5 +411,21 @@ class BaseEvaluation(ABC):
 
         return write_report(self, path, title, rows=rows)
 
+    def card(self, title: str = "Evaluation") -> str:
+        """Markdown for a model card: result, headline numbers with intervals, data, segments, and what not to trust.
+
+        The sentences are those of the report. It is a section: Hugging Face's ``ModelCard.text`` and the cards of skops
+        take it as it is.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> print(evaluate([0, 1, 1, 0], [0, 1, 0, 0]).card("On four rows")[:15])
+        ## On four rows
+        """
+        from cmtrack.report.views import card
+
+        return card(self, title)
+
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0

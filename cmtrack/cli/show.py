@@ -26,14 +26,20 @@ if TYPE_CHECKING:
 @prefix_option
 @tracking_uri_option
 @json_option
-def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
+@click.option("--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else.")
+def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool, card: bool) -> None:
     """Print the evaluation that RUN holds.
 
     RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that `cmtrack evaluate
     --output` wrote.
     """
+    if card and as_json:
+        raise click.UsageError("--card and --json exclude each other")
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri)
+        if card:
+            click.echo(evaluation.card(), nl=False)
+            return
         from cmtrack.cli import summary
 
         data = summary.as_data(evaluation)

@@ -107,6 +107,12 @@ def markdown_text(text: object) -> str:
     return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
 
 
+def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table; its cells are Markdown already."""
+    lines = [f"| {' | '.join(map(markdown_text, heads))} |", f"|{'---|' * len(heads)}"]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
+
+
 def short_id(run_id: str) -> str:
     """The beginning of a run's id."""
     return run_id[:8]

@@ -16,7 +16,7 @@ from cmtrack import archive, notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
-from cmtrack.report.formatting import BETWEEN, level, metric_title
+from cmtrack.report.formatting import BETWEEN, level, markdown_table, markdown_text, metric_title
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
 from cmtrack.report.rows import behind_confusions, opened
 
@@ -181,6 +181,36 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
         notebook.sentence(rest),
         notes=evaluation.warnings,
     )
+
+
+def card(evaluation: BaseEvaluation, title: str) -> str:
+    """The Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
+    view, plain = view_of(evaluation), markdown_text
+    told, content = view.told(evaluation), view.content(evaluation)
+    rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
+    heads = ["metric", "value", f"{level(evaluation.confidence_level)} interval", "better"]
+    body = [[plain(row[key]) for key in ("title", "value", "interval", "better")] for row in rows]
+    lines = [f"## {plain(title)}", *(f"\n{plain(text)}" for section, text in told if not section)]
+    lines += ["", *markdown_table(heads, body), "", f"### {narrative.QUESTIONS['facts']}", ""]
+    lines += [f"- {plain(name)}: {plain(text)}" for name, text in content["facts"]]
+    failures = [f"- {plain(text)}" for section, text in told if section == "failures"]
+    tables = content.get("segments", ())
+    if failures or tables:
+        lines += ["", f"### {narrative.QUESTIONS['failures']}", *([""] if failures else []), *failures]
+    for table in tables:
+        body = [
+            [plain(row["shown"]), row["rows"], *(plain(f"{one['value']} {one['interval']}") for one in row["cells"])]
+            for row in table["rows"]
+        ]
+        lines += [
+            "",
+            *markdown_table([table["name"], "samples", *table["heads"]], body),
+            "",
+            *(f"- {plain(text)}" for text in table["gaps"]),
+        ]
+    if evaluation.warnings:
+        lines += ["", "### What not to trust", "", *(f"- {plain(text)}" for text in evaluation.warnings)]
+    return "\n".join(lines) + "\n"
 
 
 def _first_picture(pictures: Mapping[str, Picture]) -> str | None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.counting import CompactCodes, RawIntegers, blocks, compact
-from cmtrack.statistics.inputs import no_masked
+from cmtrack.statistics.inputs import as_array, no_masked
 
 _BLOCK = 1 << 14
 _MOST = 256
@@ -236,7 +236,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         nulls = values.null_count() if callable(values.null_count) else values.null_count
         if nulls:
             _no_missing(name, np.asarray(values.is_null()))
-    array = np.asarray(_rectangular(name, values))
+    array = as_array(_rectangular(name, values))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:

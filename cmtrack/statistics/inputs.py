@@ -93,11 +93,21 @@ def to_float_array(name: str, values: Any) -> FloatArray:
     return array
 
 
+def as_array(values: Any) -> Any:
+    """A NumPy array from a tensor on any device, or from anything that NumPy converts."""
+    if hasattr(values, "detach"):
+        values = values.detach()
+        if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
+            values = values.float()
+        return values.cpu().numpy()
+    return np.asarray(values)
+
+
 def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     """An array of numbers, as it is where it is one already; what else can be read becomes float64."""
     no_masked(name, values)
     try:
-        array = np.asarray(values)
+        array = as_array(values)
         if array.dtype.kind not in "fiub":
             array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -405,7 +405,8 @@ def stale_metrics(run: Any, package: Package) -> list[str]:
     stale = []
     for name in run.data.metrics.keys() - package.metrics.keys():
         with contextlib.suppress(KeyError):  # of the script's own
-            if name.startswith(package.prefix) and lookup(name.removeprefix(package.prefix)):
+            if name.startswith(package.prefix):
+                lookup(name.removeprefix(package.prefix))
                 stale.append(name)
     return sorted(stale)
 

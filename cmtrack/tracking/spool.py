@@ -30,6 +30,7 @@ import numpy as np
 
 from cmtrack import schemas, untrusted
 from cmtrack.files import make_folder, write_whole
+from cmtrack.statistics.inputs import as_array
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 DEFAULT = "cmtrack_spool"
@@ -264,10 +265,10 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
     kept = {}
     for name, values in arrays.items():
         if values is not None:
-            array = np.asarray(values)
+            array = as_array(values)
             kept[name] = array.astype(str) if array.dtype.kind == "O" else array
     content = BytesIO()
-    np.savez_compressed(content, **kept)  # type: ignore[arg-type]
+    np.savez_compressed(content, **kept)
     with new_entry() as draft:
         draft.write(INPUTS, content.getvalue())
         return draft.settle()

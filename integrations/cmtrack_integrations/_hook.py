@@ -233,16 +233,6 @@ def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[A
     return order[codes.astype(np.int64)], labels
 
 
-def as_array(values: Any) -> Any:
-    """A NumPy array from a tensor on any device, or from anything that NumPy converts."""
-    if hasattr(values, "detach"):
-        values = values.detach()
-        if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
-            values = values.float()
-        return values.cpu().numpy()
-    return np.asarray(values)
-
-
 def _active_run() -> str | None:
     import mlflow
 

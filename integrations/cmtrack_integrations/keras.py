@@ -7,9 +7,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cmtrack.statistics.inputs import as_array
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, Hook, as_array, check_every, main_process, named
+from cmtrack_integrations._hook import DataOptions, Hook, check_every, main_process, named
 
 with needs("keras"):
     import keras

@@ -12,10 +12,11 @@ import numpy as np
 
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.statistics.inputs import as_array
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, as_array, class_codes, main_process, named
+from cmtrack_integrations._hook import Hook, Options, class_codes, main_process, named
 
 with needs("torch"):
     import torch

@@ -10,10 +10,11 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.catalog import CATALOG
+from cmtrack.statistics.inputs import as_array
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking.names import chosen_metrics
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, as_array, check_every, named
+from cmtrack_integrations._hook import Hook, Options, check_every, named
 
 with needs("transformers"):
     from transformers import TrainerCallback

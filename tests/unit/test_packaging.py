@@ -14,6 +14,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support import ROOT
 
@@ -64,8 +65,11 @@ def test_the_light_list_has_the_bounds_of_the_default() -> None:
     assert left_out == {"duckdb", "matplotlib", "pillow", "pyarrow", "scikit-learn"}
 
 
-def test_without_an_address_there_is_no_dead_link(tmp_path: Path) -> None:
-    found = metadata(built("wheel", tmp_path, None))
+def test_without_an_address_there_is_no_dead_link_and_two_builds_are_equal(tmp_path: Path) -> None:
+    wheel = built("wheel", tmp_path, None)
+    first = wheel.read_bytes()
+    assert built("wheel", tmp_path, None).read_bytes() == first
+    found = metadata(wheel)
     text = found.get_payload()
     assert found["Version"] == VERSION
     assert found["Description-Content-Type"] == "text/markdown"
@@ -100,6 +104,13 @@ def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
     wheel = built("wheel", tmp_path, None, source=tmp_path / f"cmtrack-{VERSION}")
     assert urls(metadata(wheel))["Homepage"] == ADDRESS
     assert f"({ADDRESS}/raw/v{VERSION}/docs/images/report.png)" in metadata(wheel).get_payload()
+
+
+def test_the_citation_has_the_version_and_the_words_of_the_distribution() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {name: cited[name] for name in ("version", "license", "keywords")}.items() <= declared.items()
+    assert cited["abstract"] == declared["description"]
 
 
 @pytest.mark.parametrize("address", ["example.org/you/cmtrack", "https://example.org", "git@example.org:you/cmtrack"])

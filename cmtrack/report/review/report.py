@@ -7,12 +7,13 @@ inline, and the page reads the same without its script.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import notebook
 from cmtrack.comparison.result import Comparison
+from cmtrack.report.formatting import markdown_table
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.data import to_dict
@@ -101,20 +102,20 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
             "",
             f"### {_plain(table['name'])}",
             "",
-            *_table(table["heads"], body),
+            *markdown_table(table["heads"], body),
             "",
             f"*{_plain(table['reading'])}*",
         ]
     for table in page["segments"]:
         body = [list(map(_shown, row["cells"])) for row in table["rows"]]
-        lines += ["", f"### {_plain(table['name'])}", "", *_table(table["heads"], body)]
+        lines += ["", f"### {_plain(table['name'])}", "", *markdown_table(table["heads"], body)]
         lines += ["", f"*{_plain(table['reading'])}*"]
     if page["further"]:
         lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
     if page["gates"]:
         heads = [page["noun"].capitalize(), *page["gates"]["heads"]]
         body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
-        lines += ["", "### Gates", "", *_table(heads, body)]
+        lines += ["", "### Gates", "", *markdown_table(heads, body)]
     if page["confusions"]:
         lines += [
             "",
@@ -130,7 +131,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         lines += [f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"]]
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
-        lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
+        lines += ["", "### Not ranked", "", *markdown_table(["Run", "What", "Why"], body)]
     lines += ["", "### Record", ""]
     lines += [f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}" for line in page["record"]["lines"]]
     for name, table in (("Runs", page["record"]["runs"]), ("Parameters that differ", page["record"]["params"])):
@@ -138,7 +139,14 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
             body = [
                 [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in table["rows"]
             ]
-            lines += ["", f"#### {name}", "", *_table(table["heads"], body), "", f"*{_plain(table['reading'])}*"]
+            lines += [
+                "",
+                f"#### {name}",
+                "",
+                *markdown_table(table["heads"], body),
+                "",
+                f"*{_plain(table['reading'])}*",
+            ]
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
@@ -196,9 +204,4 @@ def _ranking(table: Mapping[str, Any]) -> list[str]:
         rank, name, standing, *others = row["cells"]
         mark = "**" if row["status"] == "chosen" else ""
         body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *map(_shown, others)])
-    return _table(table["heads"], body)
-
-
-def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(map(_plain, heads))} |", f"|{'---|' * len(heads)}"]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
+    return markdown_table(table["heads"], body)

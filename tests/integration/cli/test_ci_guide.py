@@ -40,12 +40,31 @@ def blocks(language: str, word: str) -> str:
     return str(found)
 
 
+def filled(text: str, known: dict[str, str]) -> Any:
+    """The data of a file of GitHub's, with its expressions put in as GitHub does."""
+    return yaml.safe_load(re.sub(r"\$\{\{ (.*?) \}\}", lambda match: known[match[1]], text))
+
+
+def of_github(job: str) -> dict[str, str]:
+    return {"secrets.MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(), "github.run_id": job, "github.run_attempt": "1"}
+
+
 def github(job: str) -> tuple[dict[str, str], list[str]]:
-    """Environment and scripts of the job, with its expressions put in as GitHub does."""
-    known = {"secrets.MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(), "github.run_id": job, "github.run_attempt": "1"}
-    text = re.sub(r"\$\{\{ (.*?) \}\}", lambda match: known[match[1]], blocks("yaml", "jobs:"))
-    asked: dict[str, Any] = yaml.safe_load(text)["jobs"]["model"]
+    """Environment and scripts of the job."""
+    asked: dict[str, Any] = filled(blocks("yaml", "jobs:"), of_github(job))["jobs"]["model"]
     return asked["env"] | {"GITHUB_STEP_SUMMARY": "gate.md"}, [step["run"] for step in asked["steps"] if "run" in step]
+
+
+def action(job: str) -> tuple[dict[str, str], list[str]]:
+    """The same job with the action in the place of its last step."""
+    environment, scripts = github(job)
+    file = (ROOT / "action.yml").read_text(encoding="utf-8")
+    (asked,) = filled(blocks("yaml", "OWNER"), of_github(job))
+    (step,) = yaml.safe_load(file)["runs"]["steps"]
+    inputs = {name: given["default"] for name, given in yaml.safe_load(file)["inputs"].items()} | asked["with"]
+    assert set(step["env"].values()) == {f"${{{{ inputs.{name} }}}}" for name in inputs}
+    given = {name: inputs[text.split(".")[1].split()[0]] for name, text in step["env"].items()}
+    return environment | given, [*scripts[:-1], step["run"]]
 
 
 def gitlab(job: str) -> tuple[dict[str, str], list[str]]:
@@ -108,6 +127,7 @@ def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_wha
     if not os.environ.get("CMTRACK_TEST_ALL"):  # each pipeline stops one, and each outcome is one of two pipelines
         asked = [(github, "good"), (github, "bad"), (gitlab, "good"), (gitlab, "unlogged"), (shell, "bad")]
     asked = [(pipeline, candidate) for pipeline, candidate in asked if (pipeline, candidate) != (shell, "good")]
+    asked += [(action, "good"), (action, "bad")]
     with ThreadPoolExecutor(3) as pool:
         done = dict(zip(asked, pool.map(lambda one: job(*one), asked), strict=True))
     for (pipeline, candidate), (code, folder, said) in done.items():
@@ -127,7 +147,7 @@ def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_wha
     for (pipeline, candidate), (_, _, said) in done.items():
         if pipeline is not shell and candidate != "unlogged":
             name = f"{pipeline.__name__}-{candidate}"
-            assert f"The newest run is {runs[name + '-1' * (pipeline is github)]}" in said
+            assert f"The newest run is {runs[name + '-1' * (pipeline in (github, action))]}" in said
     # the line of the guide that hands the id on
     (line,) = re.findall(r"`(echo \"run=.*?)`", GUIDE, re.DOTALL)
     given = "--experiment party --filter \"tags.job = 'gitlab-good'\""

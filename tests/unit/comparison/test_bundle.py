@@ -207,7 +207,6 @@ MADE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_every_number_of_a_bundle_is_recomputed(name, tmp_path):
     found = bundle.verify(MADE[name]().bundle(tmp_path / "review.zip"))
@@ -370,7 +369,6 @@ def test_a_changed_file_is_named(path, change, says):
     assert says in found.problems[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [

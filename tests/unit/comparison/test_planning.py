@@ -238,7 +238,6 @@ def test_bad_options(options, text: str) -> None:
         CompareOptions(**options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at", [0.1, {1: 0.2}], ids=str)
 def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
     file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(tmp_path / "review.zip")

@@ -75,7 +75,6 @@ def test_numbers_are_those_of_whole_tables(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(sparse.spcc_matrix, matrix)
 
 
-@pytest.mark.slow
 def test_an_evaluation_of_many_classes_is_saved_merged_and_put_in_order(tmp_path) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(5)
     one, other = (many(150, seed, sample_weight=rng.random(150), weights_are="sampling")[0] for seed in (1, 2))

@@ -115,7 +115,6 @@ def averages_of_rest(evaluation: Evaluation) -> list[float]:
     return [evaluation.metrics[f"multiclass/{name}"] for name in AVERAGES[:2]]
 
 
-@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_parts_merge_to_the_whole(seed: int) -> None:
     rng = np.random.default_rng(seed)

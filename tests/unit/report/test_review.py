@@ -215,7 +215,6 @@ def test_runs_that_are_passed_over_are_said_to_be(clear):
     assert verdict(passed)[-1] == ("Not read, because their logged values are worse (limit): “P”.")
 
 
-@pytest.mark.slow
 def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
     runs = made({"A": 1.0, "B": 2.5, "C": 0.5})
     pareto = compare(runs, rank_by=["multiclass/accuracy", "class/0/recall"])
@@ -536,7 +535,6 @@ def test_fifty_runs_stay_small():
     assert page.count('<td class="run"') >= 50
 
 
-@pytest.mark.slow
 def test_how_to_do_it_again_is_python_that_runs(store):
     y = random_labels(200, 3)
     grouping = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")

@@ -104,16 +104,6 @@ def case(name):
     return CASES[name]()
 
 
-@functools.cache
-def page_of(name):
-    return html(case(name), pictures={})
-
-
-@functools.cache
-def text_of(name):
-    return markdown(case(name))
-
-
 class Tables(HTMLParser):
     """The rows of the ranking tables: class of the row, and the text of each cell."""
 
@@ -169,9 +159,9 @@ def test_every_view_has_the_same_standing_value_and_p(name):
     comparison = case(name)
     data, rankings = rankings_of(comparison)
     page = Tables()
-    page.feed(page_of(name))
+    page.feed(html(comparison, pictures={}))
     assert len(page.tables) == len(rankings)
-    text = text_of(name)
+    text = markdown(comparison)
     frame = comparison.to_frame()
     console = Console(file=io.StringIO(), width=300)
     print_comparison(console, comparison)
@@ -227,14 +217,14 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
     if isinstance(comparison, ModelComparison) or ranking is None or comparison.criterion.pareto:
         pytest.skip("of rankings of runs by one value")
     page = Tables()
-    page.feed(page_of(name))
+    page.feed(html(comparison, pictures={}))
     table, said, frame = page.tables[0], " ".join(comparison.summary().split()), comparison.to_frame()
     console = Console(file=io.StringIO(), width=300)
     print_comparison(console, comparison)
     terminal = console.file.getvalue()
     known = np.isfinite(ranking.leader.probability_best)
     assert known == (len(ranking.runs) != 2)
-    assert not any("P(best)" in view or "probability_best" in view for view in (text_of(name), terminal))
+    assert not any("P(best)" in view or "probability_best" in view for view in (markdown(comparison), terminal))
     assert "probability_best" not in comparison._repr_html_()
     ranged = ranking.shows_ranks
     assert ranged == (known and len(ranking.runs) > 2)

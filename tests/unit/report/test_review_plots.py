@@ -578,7 +578,6 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     }
 
 
-@pytest.mark.thin(2)
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (8, 7), (50, 60)])
 @pytest.mark.parametrize("name", list(every_figure(2, 2)))
 def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: int) -> None:
