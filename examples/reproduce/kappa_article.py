@@ -118,7 +118,7 @@ def macro_f1(study: Study, chefs: Evaluation) -> None:
     """Mean of F1, or F1 of the means."""
     study.heading("Macro F1 two ways")
     names = ("multiclass/f1_macro", "multiclass/f1_of_macro_means")
-    rounds = study.track(range(study.pick(fast=200, full=2000)), "macro F1 of random tables")
+    rounds = study.track(range(study.pick(fast=60, full=2000)), "macro F1 of random tables")
     gaps = macro_f1_gaps(rounds, np.random.default_rng(SEED + 1), SAMPLES)
     least = 0.0 if abs(gaps.min()) < 1e-12 else gaps.min()  # rounding has no sign
     rows = [{"macro F1": name, "value": chefs.metrics[name], "interval": _interval(chefs, name)} for name in names]
@@ -178,7 +178,7 @@ def range_of_kappa(study: Study, chefs: Evaluation) -> None:
     study.heading("The range of kappa: 0 is chance, not the worst case")
     counts = chefs.confusion_matrix.counts
     chance = float(chance_terms(counts).sum())
-    rounds = study.track(range(study.pick(fast=120, full=1200)), "tables with the chefs' margins")
+    rounds = study.track(range(study.pick(fast=60, full=1200)), "tables with the chefs' margins")
     tables = same_margins(rounds, counts, np.random.default_rng(SEED))
     by_chance = tables.loc[tables["chance"], "kappa"]
     named = {
@@ -229,7 +229,7 @@ def other_coefficients(study: Study, chefs: Evaluation) -> None:
              f"two classes, {two.confusion_matrix.counts.tolist()}": two}  # fmt: skip
     rows = [{"table": t} | {name: e.metrics[f"multiclass/{name}"] for name in WEIGHTED} for t, e in cases.items()]
     study.table("coefficients", pd.DataFrame(rows), "Kappa, its weighted forms and R_K", digits=6)
-    rounds = study.track(range(study.pick(fast=200, full=2000)), "kappa and R_K of random tables")
+    rounds = study.track(range(study.pick(fast=60, full=2000)), "kappa and R_K of random tables")
     tables = kappa_and_matthews(rounds, np.random.default_rng(SEED + 2), SAMPLES)
     kappa, matthews = chefs.metrics[KAPPA], chefs.metrics[MATTHEWS]
     study.figure(
@@ -257,7 +257,7 @@ def other_coefficients(study: Study, chefs: Evaluation) -> None:
 def intervals(study: Study, chefs: Evaluation) -> None:
     """What the article leaves out: how far so few dishes can be trusted."""
     study.heading(f"Intervals: what {published.DISHES} dishes can tell")
-    repeats = study.pick(fast=200, full=4000)
+    repeats = study.pick(fast=60, full=4000)
     rounds = study.track(range(repeats), "coverage of the intervals")
     names = [f"multiclass/{name}" for name in COVERED]
     frame = interval_table(chefs, contained(rounds, chefs, names, np.random.default_rng(SEED + 3)))

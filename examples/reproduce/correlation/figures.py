@@ -18,8 +18,8 @@ from cmtrack.plots.style import (
     TEXT_SIZE,
     TITLE_SIZE,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 from correlation.data import FloatArray, IntArray, Sample
@@ -33,7 +33,7 @@ def class_histogram(
     sample: Sample, names: Sequence[str], title: str, x_name: str = "feature x", *, limits: tuple[float, float]
 ) -> Figure:
     """How the classes of one feature are distributed: Figures 1.1, 1.3 and 1.5."""
-    figure = panel_figure((7.0, 3.6))
+    figure = new_figure((7.0, 3.6), "constrained")
     ax = figure.subplots()
     _classes(ax, sample.x[:, 0], sample.y, np.unique(sample.y), limits)
     beyond = int(((sample.x < limits[0]) | (sample.x > limits[1])).sum())
@@ -46,7 +46,7 @@ def class_histogram(
 def dimension_histograms(sample: Sample, names: Sequence[str], title: str) -> Figure:
     """The same for each dimension, on a logarithmic axis for the rare class: Figure 1.9."""
     size = sample.x.shape[1]
-    figure = panel_figure((10.0, 3.6))
+    figure = new_figure((10.0, 3.6), "constrained")
     for k, ax in enumerate(figure.subplots(1, size, sharey=True)):
         _classes(ax, sample.x[:, k], sample.y, np.unique(sample.y), (-2.5, 6.5), log=True)
         name_axes(ax, f"x{k + 1}", "samples per bin (log scale)" if k == 0 else "", f"Dimension {k + 1}")
@@ -57,7 +57,7 @@ def dimension_histograms(sample: Sample, names: Sequence[str], title: str) -> Fi
 
 def probability_panels(judged: Sequence[Judged], names: Sequence[str], title: str) -> Figure:
     """Histograms of the predicted probabilities, plain above and calibrated below: Figures 1.2, 1.4, 1.7 and 1.8."""
-    figure = panel_figure((12.0, 5.6))
+    figure = new_figure((12.0, 5.6), "constrained")
     panels = figure.subplots(2, len(judged), sharex=True, sharey=True)
     for column, one in enumerate(judged):
         plain, calibrated = panels[:, column]
@@ -79,7 +79,7 @@ def probability_panels(judged: Sequence[Judged], names: Sequence[str], title: st
 
 def image_samples(images: ImageSet) -> Figure:
     """One image per class, the classes of the two problems marked: Figure 1.6."""
-    figure = panel_figure((10.0, 1.85))
+    figure = new_figure((10.0, 1.85), "constrained")
     colours = dict.fromkeys(images.easy.codes, (GREEN, "easy")) | dict.fromkeys(images.hard.codes, (ORANGE, "hard"))
     for code in set(images.easy.codes) & set(images.hard.codes):
         colours[code] = (BLUE, "easy, hard")

@@ -24,8 +24,8 @@ from cmtrack.plots.style import (
     TITLE_SIZE,
     YELLOW,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 from discharge_codes.published import OOF, Cells
@@ -43,7 +43,7 @@ def cells_figure(panels: Sequence[tuple[str, Cells, Sequence[str]]], title: str)
     panels : sequence of (words, cells, codes along the axes)
     title : str
     """
-    figure = panel_figure((3.3 * len(panels) + 0.3, 4.4))
+    figure = new_figure((3.3 * len(panels) + 0.3, 4.4), "constrained")
     figure.suptitle(title, fontsize=TITLE_SIZE, color=INK)
     axes = np.atleast_1d(figure.subplots(1, len(panels)))
     for ax, (words, cells, codes) in zip(axes, panels, strict=True):
@@ -62,7 +62,7 @@ def cells_figure(panels: Sequence[tuple[str, Cells, Sequence[str]]], title: str)
 
 def recovery_figure(frame: pd.DataFrame, title: str) -> Figure:
     """Estimates with intervals against true probabilities (columns given, outcome, true, estimate, low, high)."""
-    figure = panel_figure((9.6, 4.9))
+    figure = new_figure((9.6, 4.9), "constrained")
     figure.suptitle(title, fontsize=TITLE_SIZE, color=INK)
     colours = {"right": GREEN, "a sibling": BLUE, OUTSIDE: ORANGE}
     for ax, given in zip(figure.subplots(1, 2), ("predicted", "actual"), strict=True):
@@ -93,7 +93,7 @@ def several_codes_figure(frame: pd.DataFrame, title: str) -> Figure:
     frame : DataFrame
         Columns at_once, outcome ("right", "a sibling", "out of family"), law, estimate: means over codes.
     """
-    figure = panel_figure((6.4, 4.2))
+    figure = new_figure((6.4, 4.2), "constrained")
     ax = figure.subplots()
     plain_axes(ax)
     open_axes(ax)

@@ -20,8 +20,8 @@ from cmtrack.plots.style import (
     TEXT_SIZE,
     YELLOW,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 from nps.reductions import ROWS_ROC
@@ -40,7 +40,7 @@ def steps_figure(ours: Sequence[pd.Series], known: Sequence[pd.Series], title: s
     known : sequence of three Series of float
     title : str
     """
-    figure = panel_figure((7.2, 4.2))
+    figure = new_figure((7.2, 4.2), "constrained")
     ax = figure.subplots()
     plain_axes(ax)
     open_axes(ax)
@@ -78,7 +78,7 @@ def area_figure(trials: Sequence[Trial], title: str) -> Figure:
     """Figure 10: area, ceiling and normalised area of each algorithm, mean and spread over the surveys."""
     table = spreads(trials, ROWS_ROC)
     names = columns(trials)
-    figure = panel_figure((7.2, 4.0))
+    figure = new_figure((7.2, 4.0), "constrained")
     ax = figure.subplots()
     plain_axes(ax)
     open_axes(ax)

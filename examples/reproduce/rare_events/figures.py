@@ -42,7 +42,7 @@ def rates(evaluation: Evaluation, title: str) -> tuple[Figure, float]:
     t, tpr, tnr = thresholds[inside], np.asarray(roc.tpr)[inside], 1 - np.asarray(roc.fpr)[inside]
     meet = t[int(np.argmin(np.abs(tpr - tnr)))]
     t, tpr, tnr = np.r_[1.0, t, 0.0], np.r_[0.0, tpr, 1.0], np.r_[1.0, tnr, 0.0]
-    figure = style.panel_figure((5.6, 4.2))
+    figure = style.new_figure((5.6, 4.2), "constrained")
     ax = figure.subplots()
     style.plain_axes(ax)
     style.open_axes(ax)
@@ -65,7 +65,7 @@ def by_weight(ours: pd.DataFrame, published: pd.DataFrame) -> Figure:
     published : DataFrame
         By weight, BayesCal? and Proba?.
     """
-    figure = style.panel_figure((11.0, 4.6))
+    figure = style.new_figure((11.0, 4.6), "constrained")
     panels = figure.subplots(1, 3)
     _weight_panel(panels[0], ours, published, "Bias", list(LINES)[:2])
     _weight_panel(panels[1], ours, published, "Bias", list(LINES)[2:])
@@ -112,7 +112,7 @@ def caterpillar(simulated: pd.DataFrame, machine: str, share: float) -> Figure:
     """Estimates of one machine with their intervals over the draws, calibrated in three ways."""
     ways = ("in-sample", "out-of-fold", "held-out")
     chosen = simulated[(simulated["machine"] == machine) & (simulated["density"] == "bins")]
-    figure = style.panel_figure((10.0, 4.0))
+    figure = style.new_figure((10.0, 4.0), "constrained")
     for ax, way in zip(figure.subplots(1, 3, sharey=True), ways, strict=True):
         style.plain_axes(ax)
         style.open_axes(ax)

@@ -14,8 +14,8 @@ from cmtrack.plots.style import (
     TITLE_SIZE,
     legend_below,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 from cmtrack.plots.style import sheet as new_sheet
@@ -50,7 +50,7 @@ def alpha_figure(numbers: pd.DataFrame, example: tuple[float, float, float]) -> 
 
 def sharpness_figure(numbers: pd.DataFrame) -> Figure:
     """Boxes of what each bound misses, as a share of the samples."""
-    figure = panel_figure((8.6, 3.8))
+    figure = new_figure((8.6, 3.8), "constrained")
     figure.suptitle("How far the bounds are from the approximations", fontsize=TITLE_SIZE, color=INK)
     sides = (("lower approximations", ("nl*", "nl**", "nl^m"), "bound less sum of nl"),
              ("upper approximations", ("nu*", "nu**", "nu^m"), "sum of nu less bound"))  # fmt: skip
