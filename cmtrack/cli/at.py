@@ -67,18 +67,18 @@ def at_command(
         with bad_input():
             judged = of_classes(evaluation)
             if target is not None and y_prob is not None:
-                found = judged.at(read_scores(target, y_prob, judged.labels))
+                there = judged.at(read_scores(target, y_prob, judged.labels))
             else:
                 names = [*judged.labels, *(name for step in judged.reduced for name in step.labels)]
-                found = judged.at(_shares(prevalence, names), rows=rows)
-        frame = found.to_frame()
+                there = judged.at(_shares(prevalence, names), rows=rows)
+        frame = there.to_frame()
     if as_json:
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        shares = {str(label): share for label, share in found.shares.items()}
-        fit = None if math.isnan(found.fit_pvalue) else found.fit_pvalue
-        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": list(found.warnings)})
+        shares = {str(label): share for label, share in there.shares.items()}
+        fit = None if math.isnan(there.fit_pvalue) else there.fit_pvalue
+        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": list(there.warnings)})
         return
-    _print(found)
+    _print(there)
 
 
 def _shares(texts: Sequence[str], names: Sequence[Label]) -> Any:
@@ -155,8 +155,8 @@ def plan_command(
     n = sides[0].n_samples
     low, high = math.ceil(low), math.ceil(high)
     if as_json:
-        known = None if math.isnan(smallest) else smallest
-        echo_json({"rows": n, "rows_needed": [low, high], "smallest_difference": known, "metric": metric})
+        shown = None if math.isnan(smallest) else smallest
+        echo_json({"rows": n, "rows_needed": [low, high], "smallest_difference": shown, "metric": metric})
         return
     if len(sides) == 2:
         more = f"{low - n:,.0f} more than there are" if low > n else "and there are as many"

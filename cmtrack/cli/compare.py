@@ -221,10 +221,10 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     two = [step for step in grouping.steps if len(step.labels) == 2]
     if not two:
         return grouping, positive  # the runs may have two classes
-    found = [group for group in two[-1].labels if str(group) == positive]
-    if not found:
+    named = [group for group in two[-1].labels if str(group) == positive]
+    if not named:
         raise BadInput(f"--positive must be one of {list(map(str, two[-1].labels))}, got {positive!r}")
-    return grouping, found[0]
+    return grouping, named[0]
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:

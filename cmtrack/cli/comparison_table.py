@@ -69,8 +69,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         print_left_out(console, unpaired, "Not compared row by row")
     _list_stopped(console, comparison)
     for head, last in (("Last", True), ("Not ranked", False)):
-        found = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
-        print_left_out(console, found, head)
+        names = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
+        print_left_out(console, names, head)
 
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
@@ -120,12 +120,12 @@ def _head(column: Column) -> str:
 
 
 def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
-    kept = [column for column in columns if column.keep >= ALWAYS]
+    some = [column for column in columns if column.keep >= ALWAYS]
     for column in sorted(columns, key=lambda column: -column.keep):
-        more = [one for one in columns if one in kept or one is column]
+        more = [one for one in columns if one in some or one is column]
         wide = console.measure(_table(more, rows, _NAME), options=console.options.update(max_width=_ANY_WIDTH)).maximum
-        kept = more if wide <= console.width else kept
-    return kept
+        some = more if wide <= console.width else some
+    return some
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None = None) -> Table:

@@ -49,8 +49,8 @@ def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
             for run in result.runs
         ]
         review = {"verdict": result.comparison.summary(), "file": str(result.review)}
-        known = {"tracking_uri": result.tracking_uri, "rank_by": RANK_BY, "mlflow_ui": command}
-        echo_json(known | {"review": review, "runs": runs})
+        about = {"tracking_uri": result.tracking_uri, "rank_by": RANK_BY, "mlflow_ui": command}
+        echo_json(about | {"review": review, "runs": runs})
         return
     _print(result, command)
 
@@ -79,11 +79,11 @@ def _print(result: DemoResult, command: str) -> None:
 
 def _tool(name: str) -> str:
     """The command for a program of this environment: its name if the shell finds it, else its path."""
-    own = Path(sys.executable).with_name(name)
-    found = shutil.which(name)
-    if not own.exists() or (found is not None and Path(found).resolve() == own.resolve()):
+    here = Path(sys.executable).with_name(name)
+    named = shutil.which(name)
+    if not here.exists() or (named is not None and Path(named).resolve() == here.resolve()):
         return name
-    return shlex.quote(_shown(own))
+    return shlex.quote(_shown(here))
 
 
 def _shown(path: Path) -> str:

@@ -226,14 +226,14 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     from cmtrack.tracking.settings import with_kept_rows
 
     step("drawing figures", 0, 1)
-    kept = with_kept_rows(evaluation)[0]
-    written = [evaluation.save(folder, rows=False) if kept is None else kept.save(folder, rows=True)]
+    rows = with_kept_rows(evaluation)[0]
+    written = [evaluation.save(folder, rows=False) if rows is None else rows.save(folder, rows=True)]
     written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures = draw_pictures(evaluation, step=step)
     for picture in pictures.values():
         written.append(folder / picture.file)
         written[-1].write_bytes(picture.content)
-    report = report_html(evaluation, pictures, subtitle=file.name, rows=kept)
+    report = report_html(evaluation, pictures, subtitle=file.name, rows=rows)
     return [*written, write_text(folder / REPORT_FILE, report)]
 
 
@@ -248,7 +248,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
         client = client_for()
         run_id = where["run_id"]
-        own = run_id is None
+        new = run_id is None
         if run_id is None:
             experiment = where["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
             name = where["run_name"] or file.stem
@@ -258,13 +258,13 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         logged = log_evaluation(
             evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish, dataset=where["dataset"]
         )
-        if own:
+        if new:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")
     for problem in logged.problems:
         warn(problem)
     if logged.status != "completed":
-        kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
-        raise WorkFailed(f"the evaluation was not logged: {logged.error}{kept}")
+        where_kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
+        raise WorkFailed(f"the evaluation was not logged: {logged.error}{where_kept}")
     return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri), "rows": rows}
 
 

@@ -33,10 +33,10 @@ def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Co
     class Asking(click.Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
             """The command's own parameters, then the flags, then those of the output."""
-            options, own = question().options(), super().get_params(ctx)
+            options, given = question().options(), super().get_params(ctx)
             flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
-            first = [one for one in own if one.name not in _OF_OUTPUT]
-            return [*first, *flags, *(one for one in own if one.name in _OF_OUTPUT)]
+            first = [one for one in given if one.name not in _OF_OUTPUT]
+            return [*first, *flags, *(one for one in given if one.name in _OF_OUTPUT)]
 
     return Asking
 

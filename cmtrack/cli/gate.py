@@ -148,8 +148,8 @@ def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | 
     from cmtrack.cli.reading import read_rule_file
 
     rule = read_rule_file(path)
-    own = rule.values.get("against")
-    if require or rank_by or (own is not None and against not in (None, own)):
+    base = rule.values.get("against")
+    if require or rank_by or (base is not None and against not in (None, base)):
         raise click.UsageError("a rule file is the whole rule: leave out --require, --rank-by and another --against")
     if "block" in rule.values:
         raise BadInput(f"{rule.name}: a rule with 'block' is for repeated runs: a gate judges one run")
@@ -174,8 +174,8 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
     ]
     for check in verdict.checks:
         required = f"`{_required(check)}`" if isinstance(check, GateResult) else _required(check)
-        found, mark = _found(check), _MARK[check.passed]
-        lines.append(f"| {_cell(required)} | {_cell(found)} | {mark if check.passed else f'**{mark}**'} |")
+        value, mark = _found(check), _MARK[check.passed]
+        lines.append(f"| {_cell(required)} | {_cell(value)} | {mark if check.passed else f'**{mark}**'} |")
     below = [*_remarks(verdict, run), *(f"Warning: {warning}" for warning in run.evaluation.warnings)]
     if rule is not None:
         below.append(rule.sentence)
@@ -197,8 +197,8 @@ def _print(console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, r
     for head in ("required", "value", ""):
         table.add_column(head, overflow="fold")
     for check in verdict.checks:
-        found = _found(check)
-        table.add_row(plain(one_line(_required(check))), plain(one_line(found)), _MARK[check.passed])
+        value = _found(check)
+        table.add_row(plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed])
     console.print(table)
     for text in _remarks(verdict, run):
         console.print(plain(text))
@@ -228,9 +228,9 @@ def _remarks(verdict: Verdict, run: Ranked) -> list[str]:
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence
 
-    own, m = run.evaluation, run.evaluation.metrics
+    one_run, m = run.evaluation, run.evaluation.metrics
     constant = (
-        constant_sentence(one, fmt.number(m[one.metric]), positive=own.positive, catalog=own.catalog)
+        constant_sentence(one, fmt.number(m[one.metric]), positive=one_run.positive, catalog=one_run.catalog)
         for one in verdict.constants
     )
     lines = []
@@ -281,12 +281,12 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
     if loss <= 0:
         return ""
     way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
-    said = f"Not shown to be worse does not mean as good: {fmt.samples(evaluation)} leave room for "
-    said += f"{fmt.number(loss, ends)} {way}."
+    text = f"Not shown to be worse does not mean as good: {fmt.samples(evaluation)} leave room for "
+    text += f"{fmt.number(loss, ends)} {way}."
     if better not in ("higher", "lower"):
-        return said
+        return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
-    return f"{said} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
+    return f"{text} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
 
 
 def _in_code(name: str) -> str:

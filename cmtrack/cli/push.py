@@ -39,7 +39,7 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
 
         with quiet():
             done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
-    left = [entry for entry in done if entry.status != "sent"]
+    rest = [entry for entry in done if entry.status != "sent"]
     if as_json:
         echo_json({"folder": _where(folder), "entries": [_plain(entry) for entry in done]})
     elif not done:
@@ -47,8 +47,8 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
     else:
         for entry in done:
             echo(_line(entry))
-        echo(f"{len(done) - len(left)} of {len(done)} sent.")
-    if left:
+        echo(f"{len(done) - len(rest)} of {len(done)} sent.")
+    if rest:
         raise click.exceptions.Exit(1)
 
 

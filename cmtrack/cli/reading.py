@@ -266,7 +266,7 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
             raise BadInput(f"--metrics: {place} has no {name!r}; its metrics are {', '.join(there) or 'none'}")
         given = space[name]
         given = [given] if isinstance(given, Metric) else given.values() if isinstance(given, Mapping) else given
-        with bad_input(say=lambda said: f"--metrics {text}: {said.replace('extra_metrics', name)}"):  # noqa: B023
+        with bad_input(say=lambda why_not: f"--metrics {text}: {why_not.replace('extra_metrics', name)}"):  # noqa: B023
             metrics += own_metrics(given)
             own_metrics(metrics)
     return metrics

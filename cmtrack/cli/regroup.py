@@ -105,14 +105,14 @@ def _chosen(
     from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
     client = client_for()
-    found = {run.run_id: run for run in find_all(names, lambda _: [client])}
+    by_id = {run.run_id: run for run in find_all(names, lambda _: [client])}
     if experiments:
         ids = experiment_ids(client, experiments)
         for run in search(client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)):
-            found.setdefault(run.run_id, run)
-    if not found:
+            by_id.setdefault(run.run_id, run)
+    if not by_id:
         raise WorkFailed(NO_RUN.format(f" in {shown_uri(client)}"))
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _print(
@@ -179,8 +179,8 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
 
 def _last(metrics: dict[str, float], name: str) -> float | None:
     """A metric of the last step of a grouping."""
-    found = [value for key, value in metrics.items() if key.startswith("reduced/") and key.endswith(f"/{name}")]
-    return found[-1] if found else None
+    values = [value for key, value in metrics.items() if key.startswith("reduced/") and key.endswith(f"/{name}")]
+    return values[-1] if values else None
 
 
 def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:

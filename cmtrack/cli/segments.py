@@ -92,9 +92,9 @@ def segments_command(
     with working() as step:
         from cmtrack.cli.reading import read_metrics
 
-        own = read_metrics(extra_metrics)
+        extra = read_metrics(extra_metrics)
         evaluations = _evaluations(step, runs, by, table, row_ids, y_true, log, prefix, tracking_uri)
-        evaluations = [evaluation.with_metrics(own) for evaluation in evaluations]
+        evaluations = [evaluation.with_metrics(extra) for evaluation in evaluations]
         from cmtrack.comparison.segments import by_segment
         from cmtrack.names import distinct
         from cmtrack.report.segments import views
@@ -190,8 +190,8 @@ def _as_data(view: SegmentView) -> dict[str, Any]:
 def _as_differences(compared: SegmentComparison) -> dict[str, Any]:
     from cmtrack.report.review.data import as_plain
 
-    told = [sentence for pair in compared if (sentence := _sentence(pair, compared))]
-    return {"pairs": as_plain([pair.to_dict() for pair in compared]), "sentences": told, "notes": list(compared.notes)}
+    words = [sentence for pair in compared if (sentence := _sentence(pair, compared))]
+    return {"pairs": as_plain([pair.to_dict() for pair in compared]), "sentences": words, "notes": list(compared.notes)}
 
 
 def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) -> str:
@@ -204,44 +204,44 @@ def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) 
 
 
 def _print_view(
-    console: Console, found: list[SegmentView], names: Sequence[str], pairs: Sequence[SegmentDifferences]
+    console: Console, views: list[SegmentView], names: Sequence[str], pairs: Sequence[SegmentDifferences]
 ) -> None:
     """Print one column: a table per metric, worse segments and gaps; for two runs their differences."""
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
     from cmtrack.report.review.narrative import segment_reading
 
-    view = found[0]
+    view = views[0]
     by_metric = {pair.metric: pair for pair in pairs}
     alone = [metric for metric in view.metrics if metric not in by_metric]
     for metric in view.metrics:
         if metric in by_metric:
             _print_pair(console, view, by_metric[metric], pairs)
         else:
-            _print_values(console, found, names, metric)
+            _print_values(console, views, names, metric)
     if pairs:
         console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
-        lacking = {one.table.evaluation.segments.note for one in found} - {""}
+        lacking = {one.table.evaluation.segments.note for one in views} - {""}
         together = f"The {level} intervals of all segments hold together; * excludes 0."
         console.print(plain(f"{fmt.capital(lacking.pop())}." if lacking else together))
-    for one, name in zip(found, names, strict=False):
+    for one, name in zip(views, names, strict=False):
         head = f"{fmt.named(name)}: " if len(names) > 1 else ""
         for sentence in (*one.sentences(), *(one.gap(metric) for metric in one.metrics)):
             console.print(plain(head + sentence))
 
 
-def _print_values(console: Console, found: list[SegmentView], names: Sequence[str], metric: str) -> None:
+def _print_values(console: Console, views: list[SegmentView], names: Sequence[str], metric: str) -> None:
     """The values of one run and its differences to the rest; those of a second, unpaired run alongside."""
     from cmtrack.report import formatting as fmt
 
-    view, several = found[0], len(found) > 1
+    view, several = views[0], len(views) > 1
     shown = list(view.rows[metric].items())[:_SHOWN]
-    heads = [*names[: len(found)], "the first: to the rest"] if several else ["value", "difference to the rest"]
+    heads = [*names[: len(views)], "the first: to the rest"] if several else ["value", "difference to the rest"]
     rows = []
     for text, row in shown:
-        others = [one.rows[metric].get(text) for one in found]
+        others = [one.rows[metric].get(text) for one in views]
         values = ["–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others]
         apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
         rows.append((text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  ")))
@@ -266,8 +266,8 @@ def _print_pair(
     order = f"the worst of {quoted(pair.first)} first"
     _print_table(console, view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
     ends = pair.overall.low, pair.overall.high
-    said = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
-    for text in (f"{said} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
+    whole = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
+    for text in (f"{whole} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
         if text:
             console.print(plain(text))
 
@@ -296,8 +296,8 @@ def _print_worst(console: Console, searched: Any) -> None:
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
-    found = searched.found(1 - searched.confidence_level)
-    head = f"{len(found)} of {searched.searched:,} searched segments are worse by more than chance explains"
+    worst = searched.found(1 - searched.confidence_level)
+    head = f"{len(worst)} of {searched.searched:,} searched segments are worse by more than chance explains"
     table = new_table(f"{head} (family-wise)", "segment", "rows", "value", "adjusted p")
     for one in searched.segments[:_SHOWN]:
         table.add_row(plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))

@@ -173,14 +173,14 @@ def held(
 
     with quiet(), tracking_store(tracking_uri):
         client = client_for()
-        found = find(run, [client])
-        prefix = found.logged_prefix(prefix)
-        evaluation = load_evaluation(found, prefix=prefix)
+        one = find(run, [client])
+        prefix = one.logged_prefix(prefix)
+        evaluation = load_evaluation(one, prefix=prefix)
         if needs_rows(evaluation):
-            evaluation, problem = with_kept_predictions(evaluation, found, client, prefix)
+            evaluation, problem = with_kept_predictions(evaluation, one, client, prefix)
             if problem:
                 warn(f"{problem}; the run is shown without its rows")
-        return {"run_id": found.run_id, "prefix": prefix}, evaluation
+        return {"run_id": one.run_id, "prefix": prefix}, evaluation
 
 
 def _of_dependent(evaluation: BaseEvaluation) -> bool:
@@ -209,21 +209,21 @@ def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
     print_warnings(console, priced.notes)
 
 
-def _print_threshold(found: Threshold) -> None:
+def _print_threshold(chosen: Threshold) -> None:
     from cmtrack.cli.summary import new_table, print_warnings
     from cmtrack.report import formatting as fmt
 
     console = terminal()
-    console.print(plain(found.sentence()))
-    if not math.isnan(sum(found.held_out)):
-        table = new_table("Outcomes" if found.separate else "Outcomes, cross-fitted", "outcome", "samples")
-        names = (fmt.named(found.negative), fmt.named(found.positive))
+    console.print(plain(chosen.sentence()))
+    if not math.isnan(sum(chosen.held_out)):
+        table = new_table("Outcomes" if chosen.separate else "Outcomes, cross-fitted", "outcome", "samples")
+        names = (fmt.named(chosen.negative), fmt.named(chosen.positive))
         for part, actual, called, more in _OUTCOMES:
-            n = getattr(found.held_out, part)
+            n = getattr(chosen.held_out, part)
             if n > 0 or not more:
                 table.add_row(plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1)))
         console.print(table)
-    print_warnings(console, found.warnings)
+    print_warnings(console, chosen.warnings)
 
 
 _OUTCOMES = (

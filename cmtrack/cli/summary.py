@@ -31,16 +31,16 @@ MAX_GROUPS = 8
 
 def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
     """An evaluation as JSON data for scripts."""
-    own: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     if evaluation.kind == archive.FAMILIES:
-        own = {
+        parts = {
             "kind": evaluation.kind,
             "n_documents": evaluation.n_samples,
             "families": [decode_label(family) for family in _families_of(evaluation)],
             **evaluation.spec.given(),
         }
     if isinstance(evaluation, Evaluation):
-        own = {
+        parts = {
             "n_samples": evaluation.n_samples,
             "labels": list(evaluation.labels),
             "positive": evaluation.positive,
@@ -56,8 +56,8 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
             },
         }
         if evaluation.segments:
-            own["segments"] = {name: _as_records(table) for name, table in evaluation.segments.items()}
-    return own | {
+            parts["segments"] = {name: _as_records(table) for name, table in evaluation.segments.items()}
+    return parts | {
         "confidence_level": evaluation.confidence_level,
         "labels_digest": evaluation.labels_digest,
         "metrics": evaluation.metrics,

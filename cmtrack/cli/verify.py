@@ -50,42 +50,42 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
         step("verifying", 0, 0)
         try:
             with quiet():
-                found = verify(bundle)
+                check = verify(bundle)
         except (OSError, ValueError) as error:
-            said = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
-            raise NotVerified(said) from None
+            why = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
+            raise NotVerified(why) from None
     if output is not None:
-        if not found.page:
-            raise NotVerified(f"{bundle.name}: no page can be made anew: {_why(found)}")
-        write_text(output, found.page)
+        if not check.page:
+            raise NotVerified(f"{bundle.name}: no page can be made anew: {_why(check)}")
+        write_text(output, check.page)
     if as_json:
-        data = {name: value for name, value in vars(found).items() if name != "page"}
-        echo_json(data | {"outcome": found.outcome.name.lower(), "passed": found.passed})
+        data = {name: value for name, value in vars(check).items() if name != "page"}
+        echo_json(data | {"outcome": check.outcome.name.lower(), "passed": check.passed})
     else:
-        _print(bundle, found)
+        _print(bundle, check)
         if output is not None:
             echo(f"Made anew: {output}")
-    code = _EXIT[found.outcome.name]
+    code = _EXIT[check.outcome.name]
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _why(found: Verification) -> str:
-    return next(iter((*found.problems, *found.not_recomputed)), "it holds no comparison")
+def _why(check: Verification) -> str:
+    return next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
 
 
-def _print(bundle: Path, found: Verification) -> None:
-    echo(f"{bundle.name}: {found.outcome.value}.")
-    for problem in found.problems[:MAX_LISTED]:
+def _print(bundle: Path, check: Verification) -> None:
+    echo(f"{bundle.name}: {check.outcome.value}.")
+    for problem in check.problems[:MAX_LISTED]:
         echo(f"  {problem}")
-    if len(found.problems) > MAX_LISTED:
-        echo(f"  and {len(found.problems) - MAX_LISTED} more")
-    if not found.problems:
-        echo(f"{found.files} files are as in the manifest; {found.numbers} numbers were recomputed and agree.")
-    for text in found.not_recomputed:
+    if len(check.problems) > MAX_LISTED:
+        echo(f"  and {len(check.problems) - MAX_LISTED} more")
+    if not check.problems:
+        echo(f"{check.files} files are as in the manifest; {check.numbers} numbers were recomputed and agree.")
+    for text in check.not_recomputed:
         echo(f"Not recomputed: {text}.")
-    for text in found.stated:
+    for text in check.stated:
         echo(f"Only stated: {text}.")
-    echo(f"Rule: {found.rule}")
-    echo(f"Manifest: SHA-256 {found.sha256}")
-    echo(f"Made with cmtrack {found.made_with}, verified with cmtrack {found.read_with}.")
+    echo(f"Rule: {check.rule}")
+    echo(f"Manifest: SHA-256 {check.sha256}")
+    echo(f"Made with cmtrack {check.made_with}, verified with cmtrack {check.read_with}.")

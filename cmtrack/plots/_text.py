@@ -188,11 +188,11 @@ def use_fallbacks(where: Artist) -> None:
         words = text.get_text()
         if words.isascii():
             continue
-        own = tuple(text.get_fontfamily())
-        if all(c.isspace() or _has(c, own) for c in words):
+        now = tuple(text.get_fontfamily())
+        if all(c.isspace() or _has(c, now) for c in words):
             continue
         boxed(words)  # looks for new fonts
-        text.set_fontfamily([*own, *(family for family in installed() if family not in own)])
+        text.set_fontfamily([*now, *(family for family in installed() if family not in now)])
 
 
 def _texts(where: Artist) -> Iterator[Text]:
@@ -215,8 +215,8 @@ def _texts(where: Artist) -> Iterator[Text]:
 @lru_cache(maxsize=1)
 def installed() -> tuple[str, ...]:
     """The fallback families that this machine has."""
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    return tuple(family for family in FALLBACKS if family in known)
+    there = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(family for family in FALLBACKS if family in there)
 
 
 def _families() -> tuple[str, ...]:
@@ -224,8 +224,8 @@ def _families() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8192)
-def _is_known(character: str, own: tuple[str, ...]) -> bool:
-    return character.isspace() or any(_has(character, (family,)) for family in (*own, *installed()))
+def _is_known(character: str, fonts: tuple[str, ...]) -> bool:
+    return character.isspace() or any(_has(character, (family,)) for family in (*fonts, *installed()))
 
 
 def _has(character: str, families: Iterable[str]) -> bool:

@@ -40,16 +40,16 @@ class Words(PathCollection):
         bold: Sequence[bool],
         ax: Axes,
     ) -> None:
-        kept = [i for i, text in enumerate(texts) if text]
-        self.texts, self.bold = [texts[i] for i in kept], [bool(bold[i]) for i in kept]
-        self.places = places[kept]
+        some = [i for i, text in enumerate(texts) if text]
+        self.texts, self.bold = [texts[i] for i in some], [bool(bold[i]) for i in some]
+        self.places = places[some]
         fonts = [FontProperties(weight=weight, size=1.0) for weight in ("normal", "bold")]
         paths = [_block(text, fonts[heavy]) for text, heavy in zip(self.texts, self.bold, strict=True)]
         super().__init__(
-            paths, offsets=self.places, offset_transform=ax.transData, facecolors=[colours[i] for i in kept],
+            paths, offsets=self.places, offset_transform=ax.transData, facecolors=[colours[i] for i in some],
             linewidths=0, zorder=3,
         )  # fmt: skip
-        self.colours, self._points = [colours[i] for i in kept], size
+        self.colours, self._points = [colours[i] for i in some], size
         self.set_in_layout(False)
 
     def draw(self, renderer: RendererBase) -> None:

@@ -94,9 +94,9 @@ def _line(
     drawstyle: str = "default",
 ) -> None:  # fmt: skip
     colour, dashes = line_style(place if curve.run is None else curve.run)
-    kept = _told_apart(x, y)
+    apart = _told_apart(x, y)
     ax.plot(
-        x[kept], y[kept], color=colour, linestyle=dashes, linewidth=1.5, clip_on=False, drawstyle=drawstyle,
+        x[apart], y[apart], color=colour, linestyle=dashes, linewidth=1.5, clip_on=False, drawstyle=drawstyle,
         label=text.verbatim(curve.name) if name else "_same", gid=None if curve.run is None else f"{RUN}{curve.run}",
     )  # fmt: skip
 

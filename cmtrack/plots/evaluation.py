@@ -214,8 +214,8 @@ def class_curve(evaluation: Evaluation, label: object, name: str, run: int | Non
 def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
     """The classes with the least areas under their ROC curves, in the order of the labels, each with its metric."""
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
-    known = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
-    there = sorted((label for label in names if math.isfinite(known[label])), key=lambda label: known[label])[:most]
+    areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
+    there = sorted((label for label in names if math.isfinite(areas[label])), key=lambda label: areas[label])[:most]
     return [(label, name) for label, name in names.items() if label in there]
 
 
@@ -246,16 +246,16 @@ def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     if not evaluation.has_class_calibration:
         return None
     judged = evaluation.class_calibration()
-    there = [own for own in judged.classes if 0 < own.share < 1]
-    drawn = sorted(there, key=lambda own: -own.support)[:_MOST_PANELS]
+    there = [one for one in judged.classes if 0 < one.share < 1]
+    drawn = sorted(there, key=lambda one: -one.support)[:_MOST_PANELS]
     panels = []
     confidence = evaluation.confidence_calibration if evaluation.has_section("confidence") else None
     if confidence is not None:
         p = evaluation.metrics["confidence/pvalue"]
         panels.append(_panel("predicted class", confidence, evaluation.intervals.get("confidence/error"), p_text(p), p))
-    for own in (own for own in there if own in drawn):
-        shown, ends = p_text(own.pvalue_holm, judged.least), (own.low, own.high)
-        panels.append(_panel(own.label, evaluation.calibration_of(own.label), ends, shown, own.pvalue_holm))
+    for one in (one for one in there if one in drawn):
+        shown, ends = p_text(one.pvalue_holm, judged.least), (one.low, one.high)
+        panels.append(_panel(one.label, evaluation.calibration_of(one.label), ends, shown, one.pvalue_holm))
     if not drawn:
         return None
     more = f" (the {len(drawn)} largest of {len(there)})" if len(there) > len(drawn) else ""
@@ -313,9 +313,9 @@ def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
         return None
     points = {}
     for share in _REJECTED:
-        found = evaluation.reject(share)
-        if found.accepted < 1:
-            points[found.accepted] = Point(found.accepted, found.risk, found.low, found.high, found.threshold)
+        rest = evaluation.reject(share)
+        if rest.accepted < 1:
+            points[rest.accepted] = Point(rest.accepted, rest.risk, rest.low, rest.high, rest.threshold)
     return plot_risk_coverage(
         curve.coverage, curve.risk, curve.size, aurc=curve.aurc, interval=curve.interval,
         points=list(points.values()), title="Risk by coverage",
@@ -347,19 +347,19 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
     np.fill_diagonal(values, np.inf)
     values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
-    found = [divmod(int(place), len(labels)) for place in np.argsort(values, axis=None, kind="stable")[:_PAIRS]]
-    found = [(c, d) for c, d in found if math.isfinite(values[c, d])]
-    if not found:
+    least = [divmod(int(place), len(labels)) for place in np.argsort(values, axis=None, kind="stable")[:_PAIRS]]
+    least = [(c, d) for c, d in least if math.isfinite(values[c, d])]
+    if not least:
         return None
-    own, other = map(np.array, zip(*found, strict=True))
-    known = squares is None and evaluation.n_clusters is None
-    errors = pair_errors(moments, own, other) if known else np.full(len(own), np.nan)
-    r = matrix[own, other]
+    first, other = map(np.array, zip(*least, strict=True))
+    whole = squares is None and evaluation.n_clusters is None
+    errors = pair_errors(moments, first, other) if whole else np.full(len(first), np.nan)
+    r = matrix[first, other]
     reach = normal_quantile(evaluation.confidence_level) * errors / (1 - r**2)
     ends = np.tanh(np.arctanh(r) + np.array([[-1.0], [1.0]]) * reach)
     pairs = [
         PairSeparation(labels[c], labels[d], *numbers)
-        for c, d, *numbers in zip(own, other, r, *ends, strict=True)
+        for c, d, *numbers in zip(first, other, r, *ends, strict=True)
     ]  # fmt: skip
     return plot_spcc_pairs(
         pairs, names=labels, level=evaluation.confidence_level, n_pairs=int(np.isfinite(values).sum()),

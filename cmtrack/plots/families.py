@@ -254,9 +254,9 @@ def _tick_outside(ax: Axes, names: list[str], last: str, apart: float, step: int
     """Add a tick for out of family, labelled even if codes are thinned out."""
     for axis in (ax.xaxis, ax.yaxis):
         shown = [label.get_text() for label in axis.get_ticklabels()]
-        kept = list(range(0, len(names), step))
+        named = list(range(0, len(names), step))
         look = axis.get_ticklabels()[0] if shown else None
-        axis.set_ticks([*kept, apart], [*shown, last])
+        axis.set_ticks([*named, apart], [*shown, last])
         for label in axis.get_ticklabels():
             label.set(fontsize=cell.font, color=INK)
             if look is not None and axis is ax.xaxis:
@@ -347,10 +347,10 @@ def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> li
     """The most frequent siblings; the others pooled in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
-    own, siblings, outside = side[0], side[1:-1], side[-1]
+    code, siblings, outside = side[0], side[1:-1], side[-1]
     rest = siblings[most - 1 :]
     together = (f"{len(rest)} more siblings", sum(share for _, share, *_ in rest), math.nan, math.nan)
-    return [own, *siblings[: most - 1], together, outside]
+    return [code, *siblings[: most - 1], together, outside]
 
 
 def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) -> None:
@@ -475,16 +475,16 @@ def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
 
 
 def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
-    kept = _most_frequent(evaluation, family, 25)
+    some = _most_frequent(evaluation, family, 25)
     shares = evaluation.distribution(family, "actual")
     outside = len(shares.codes)
-    cells = np.ix_([*kept, outside], [*kept, outside])
+    cells = np.ix_([*some, outside], [*some, outside])
     metrics, prefix = evaluation.metrics, f"family/{encode_label(family)}"
     confused = text.share_text(metrics[f"{prefix}/confusion_share"])
     n = text.count_text(metrics[f"{prefix}/support"])
-    more = f", {len(kept)} of {outside} codes" if len(kept) < outside else ""
+    more = f", {len(some)} of {outside} codes" if len(some) < outside else ""
     return FamilyPanel(
-        _shown(family), [shares.codes[i] for i in kept], shares.values[cells], f"{confused} confused, n={n}{more}"
+        _shown(family), [shares.codes[i] for i in some], shares.values[cells], f"{confused} confused, n={n}{more}"
     )
 
 

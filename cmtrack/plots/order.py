@@ -98,10 +98,10 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
     that gains.
     """
     errors = _errors(counts)
-    found = list(range(len(errors)))
-    while len(found) > n:
-        found = _without_weakest(errors, found)
-    return np.array(sorted(_exchanged(errors, found)), dtype=np.intp)
+    some = list(range(len(errors)))
+    while len(some) > n:
+        some = _without_weakest(errors, some)
+    return np.array(sorted(_exchanged(errors, some)), dtype=np.intp)
 
 
 def _errors(counts: npt.ArrayLike) -> FloatArray:

@@ -113,8 +113,8 @@ def plot_prevalence_likelihood(
     if solid.shape != x.shape:
         raise ValueError(f"adjusted must have the shape of deviance, {x.shape}, got {solid.shape}")
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
-    known = actual if actual is not None and math.isfinite(actual) else None
-    left, right = _limits(x, value, low, high, [*marks.values(), *([] if known is None else [known])])
+    truth = actual if actual is not None and math.isfinite(actual) else None
+    left, right = _limits(x, value, low, high, [*marks.values(), *([] if truth is None else [truth])])
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chi2.ppf(confidence_level, 1))
@@ -142,8 +142,8 @@ def plot_prevalence_likelihood(
             [value], [0], marker="o", markersize=8, color=BLUE, markeredgecolor="white", linestyle="none",
             label=f"estimate: {text.percent_text(value)}", clip_on=False, zorder=5,
         )  # fmt: skip
-    if known is not None:
-        _mark_actual(ax, known, left, right)
+    if truth is not None:
+        _mark_actual(ax, truth, left, right)
     _mark_references(ax, marks, left, right)
     ax.set(xlim=(left, right), ylim=(0, top))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))

@@ -205,7 +205,7 @@ def plot_reliability_panels(
     axes = figure.subplots(2 * rows, columns, squeeze=False)
     shown = text.short_names([panel.name for panel in panels], 22)
     reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
-    reaches = [own if own <= max(reaches) / 5 else max(reaches) for own in reaches]
+    reaches = [near if near <= max(reaches) / 5 else max(reaches) for near in reaches]
     strips = [_strip(panel, reach) for panel, reach in zip(panels, reaches, strict=True)]
     every = np.stack([heights for heights, _ in strips])
     handles: list[Any] = []
@@ -221,14 +221,14 @@ def plot_reliability_panels(
         _draw_curve(top, x, y, panel.band, "consistency", level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
         use_log_counts(bottom, every, low_axis=True)
-        own = reach < max(reaches)
-        top.set_ylim(0, reach if own else 1)
+        near = reach < max(reaches)
+        top.set_ylim(0, reach if near else 1)
         for axis in (top.xaxis, bottom.xaxis, top.yaxis):
             axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
             axis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         for ax in (top, bottom):
             ax.set_xlim(0, reach)
-            ax.tick_params(labelsize=TINY_SIZE, labelleft=first or (own and ax is top), labelbottom=ax is bottom)
+            ax.tick_params(labelsize=TINY_SIZE, labelleft=first or (near and ax is top), labelbottom=ax is bottom)
         name_axes(top, "", "observed share" if first else "", None)
         name_axes(bottom, "score" if last else "", "samples" if first else "", None)
         for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):

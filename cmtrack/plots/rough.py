@@ -85,9 +85,9 @@ def plot_rough_approximations(
     places = np.arange(size)
     ax.barh(places, inner, 0.72, color=BLUE, linewidth=0)
     ax.barh(places, outer - inner, 0.72, left=inner, color=_BOUNDARY, linewidth=0)
-    known = counts > 0
+    there = counts > 0
     ax.plot(
-        counts[known], places[known], linestyle="none", marker="|", color=ORANGE, zorder=3, clip_on=False,
+        counts[there], places[there], linestyle="none", marker="|", color=ORANGE, zorder=3, clip_on=False,
         markersize=float(np.clip(0.9 * row, 3, 22)), markeredgewidth=float(np.clip(row / 9, 0.8, 2.2)),
     )  # fmt: skip
     ax.set(xlim=(0, 1.03 * max(float(outer.max()), float(counts.max()), 1e-9)), ylim=(size - 0.5, -0.5))

@@ -67,9 +67,9 @@ def plot_spcc_matrix(
     """
     values = heat.check_matrix("matrix", matrix, labels).copy()
     np.fill_diagonal(values, np.nan)
-    known = values[np.isfinite(values)]
-    if known.size and np.abs(known).max() > 1 + 1e-9:
-        raise ValueError(f"matrix must lie in [-1, 1], got {known[np.abs(known).argmax()]}")
+    there = values[np.isfinite(values)]
+    if there.size and np.abs(there).max() > 1 + 1e-9:
+        raise ValueError(f"matrix must lie in [-1, 1], got {there[np.abs(there).argmax()]}")
     size = len(values)
     totals = np.full(size, np.inf) if samples is None else np.asarray(samples, dtype=np.float64)
     if totals.shape != (size,):
@@ -164,8 +164,8 @@ def plot_spcc_pairs(
     ax.set(xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5))
     ax.set_yticks(y, [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs], fontsize=SMALL_SIZE)
     name_axes(ax, "one-vs-one sPCC at equal shares: 1 separated, 0 not", "", title)
-    known = f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
-    lines = [f"Of each pair the score of the first class{known}. {len(pairs)} of {n_pairs:,} pairs."]
+    words = f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
+    lines = [f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."]
     caption_below(ax, lines + text.numbered(list(short.values())))
     return page.finish()
 

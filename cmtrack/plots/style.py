@@ -126,8 +126,8 @@ def extent_points(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes in points, estimated if a layout engine will shrink them."""
     figure = root_figure(ax)
     box = ax.get_window_extent()
-    kept = 72.0 / figure.dpi * (1.0 if figure.get_layout_engine() is None else 0.6)
-    return float(box.width * kept), float(box.height * kept)
+    scale = 72.0 / figure.dpi * (1.0 if figure.get_layout_engine() is None else 0.6)
+    return float(box.width * scale), float(box.height * scale)
 
 
 def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:

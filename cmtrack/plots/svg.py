@@ -192,10 +192,10 @@ class SvgRenderer(RendererBase):
         y = corners[:, 0, 1]
         high = max(1, round(abs(y[-1] - y[0])))
         middle = np.linspace(y[0], y[-1], 2 * high + 1)[1::2]
-        found = np.clip(np.searchsorted(y, middle) - 1, 0, meshHeight - 1)
+        rows_at = np.clip(np.searchsorted(y, middle) - 1, 0, meshHeight - 1)
         box = (corners[0, 0, 0], y[0], corners[0, -1, 0], y[-1])
         self._areas.append(box)
-        self._image(np.rint(255 * rows[found][::-1]).astype(np.uint8), box, "")
+        self._image(np.rint(255 * rows[rows_at][::-1]).astype(np.uint8), box, "")
 
     @property
     def top(self) -> float:
@@ -332,11 +332,11 @@ class SvgRenderer(RendererBase):
         self._parts.append(f'<path d="{"".join(outline.data for outline in drawn)}"{style}{limit}/>')
 
     def _define_clip(self, data: str) -> str:
-        known = self._defined.get(data)
-        if known is None:
-            known = self._defined[data] = f"{self.prefix}-{len(self._defined)}"
-            self._parts.append(f'<clipPath id="{known}"><path d="{data}"/></clipPath>')
-        return f' clip-path="url(#{known})"'
+        name = self._defined.get(data)
+        if name is None:
+            name = self._defined[data] = f"{self.prefix}-{len(self._defined)}"
+            self._parts.append(f'<clipPath id="{name}"><path d="{data}"/></clipPath>')
+        return f' clip-path="url(#{name})"'
 
     def _style(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
         """The style attributes; empty if nothing would be visible."""
@@ -370,9 +370,9 @@ class SvgRenderer(RendererBase):
 
     def _define_hatch(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
         key = (gc.get_hatch(), None if face is None else tuple(face), tuple(gc.get_hatch_color()), fixed)
-        known = self._defined.get(key)
-        if known is None:
-            known = self._defined[key] = f"{self.prefix}-{len(self._defined)}"
+        name = self._defined.get(key)
+        if name is None:
+            name = self._defined[key] = f"{self.prefix}-{len(self._defined)}"
             outline = _Outline(gc.get_hatch_path(), Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH))
             side = self._whole(_HATCH)
             ground = (
@@ -381,10 +381,10 @@ class SvgRenderer(RendererBase):
             lines = self._colour("stroke", gc.get_hatch_color(), fixed)
             width = self._whole(self.points_to_pixels(gc.get_hatch_linewidth()))
             self._parts.append(
-                f'<pattern id="{known}" patternUnits="userSpaceOnUse" width="{side}" height="{side}">{ground}'
+                f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{side}" height="{side}">{ground}'
                 f'<path d="{outline.data}"{lines} stroke-width="{width}"/></pattern>'
             )
-        return known
+        return name
 
     def _colour(self, what: str, rgba: Any, fixed: bool, *, text: bool = False) -> str:
         """A colour as an attribute: a variable of the page; on cells, whose colours are fixed, the colour itself."""
@@ -498,8 +498,8 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
         pieces = {most: [f"M0 0h{columns}v{rows}h-{columns}z"]} | {c: p for c, p in pieces.items() if c != most}
     return "".join(
         f'<path fill="#{"".join(f"{part:02x}" for part in (colour if colour[3] < 255 else colour[:3]))}" '
-        f'd="{"".join(found)}"/>'
-        for colour, found in pieces.items()
+        f'd="{"".join(parts)}"/>'
+        for colour, parts in pieces.items()
         if colour[3]
     )
 

@@ -173,13 +173,13 @@ class _Places:
     @classmethod
     def of(cls, thresholds: FloatArray, marks: list[float]) -> _Places:
         inner = thresholds[np.isfinite(thresholds)]
-        known = [mark for mark in marks if math.isfinite(mark)]
-        odds = any(min(mark, 1 - mark) < _NEAR_AN_END for mark in known if 0 < mark < 1)
+        there = [mark for mark in marks if math.isfinite(mark)]
+        odds = any(min(mark, 1 - mark) < _NEAR_AN_END for mark in there if 0 < mark < 1)
         if not odds:
-            highest = max([inner.max() if len(inner) else 1.0, *known])
+            highest = max([inner.max() if len(inner) else 1.0, *there])
             right = 1.0 if highest > 0.5 else min(1.0, math.ceil(highest * 21) / 20)
             return cls(thresholds, False, 0.0, right * 1.02)
-        between = [*(mark for mark in known if 0 < mark < 1), *inner[(inner > 0) & (inner < 1)]]
+        between = [*(mark for mark in there if 0 < mark < 1), *inner[(inner > 0) & (inner < 1)]]
         low, high = max(min(between), 1e-6), min(max(between), 1 - 1e-6)
         left, right = (math.log(end / (1 - end)) for end in (low, high))
         edge = 0.04 * (right - left) + 0.1
@@ -220,12 +220,12 @@ def _draw_judged(ax: Axes, x: float, name: str, judged: tuple[float, float, floa
     if judged is None or not math.isfinite(judged[0]):
         return
     at, low, high = judged
-    known = math.isfinite(low + high)
+    whole = math.isfinite(low + high)
     words = f"{name} on rows that did not choose the threshold: {at:.3g}"
     ax.errorbar(
-        [x], [at], yerr=[[at - low], [high - at]] if known else None, color=colour, marker="o", markersize=5.5,
+        [x], [at], yerr=[[at - low], [high - at]] if whole else None, color=colour, marker="o", markersize=5.5,
         markeredgecolor="white", capsize=3, linewidth=1.6, linestyle="none", zorder=4, clip_on=False,
-        label=fold(words + (f" [{low:.3g}, {high:.3g}]" if known else ""), _WIDE),
+        label=fold(words + (f" [{low:.3g}, {high:.3g}]" if whole else ""), _WIDE),
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def _finish_metrics(ax: Axes, curves: Mapping[str, FloatArray], bound: tuple[str
     if bound is not None:
         words, height = bound
         ax.axhline(height, color=MUTED, linewidth=1.0, linestyle="-.", label=f"asked for: {text.verbatim(words)}")
-    known = np.concatenate([curve[np.isfinite(curve)] for curve in curves.values()])
-    ax.set_ylim(min(0.0, known.min(initial=0.0)), 1.02)
+    there = np.concatenate([curve[np.isfinite(curve)] for curve in curves.values()])
+    ax.set_ylim(min(0.0, there.min(initial=0.0)), 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     name_axes(ax, "", "metric on the rows that chose", None)

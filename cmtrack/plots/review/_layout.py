@@ -26,10 +26,10 @@ def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float,
 
 def decimals(values: FloatArray) -> int:
     """Decimals that distinguish `values`: three for shares, more if they are close, fewer for large ones."""
-    known = values[np.isfinite(values)]
-    if not known.size:
+    there = values[np.isfinite(values)]
+    if not there.size:
         return 3
-    largest, spread = float(np.abs(known).max()), float(np.ptp(known))
+    largest, spread = float(np.abs(there).max()), float(np.ptp(there))
     least = max(0, 3 - max(0, math.ceil(math.log10(largest)))) if largest > 1 else 3
     return least if spread == 0 else int(np.clip(1 + math.ceil(-math.log10(spread)), least, 5))
 

@@ -179,9 +179,9 @@ def plot_matrix_difference(
     """
     values = heat.check_matrix("difference", difference, labels)
     size = len(values)
-    known = values[~np.isnan(values)]
-    if known.size and np.abs(known).max() > 1 + 1e-9:
-        raise ValueError(f"difference must be of shares, in [-1, 1], got {known[np.abs(known).argmax()]}")
+    there = values[~np.isnan(values)]
+    if there.size and np.abs(there).max() > 1 + 1e-9:
+        raise ValueError(f"difference must be of shares, in [-1, 1], got {there[np.abs(there).argmax()]}")
     marked = np.zeros((size, size), dtype=bool)
     if significant is not None:
         marked = layout.check_flags("significant", significant, (size, size))
@@ -220,8 +220,8 @@ def plot_matrix_difference(
 
 def _top(values: FloatArray, *, tested: bool) -> float:
     """Upper end of the colour scale: the largest difference, at least 5 % if no tested one is significant."""
-    known = np.abs(values[~np.isnan(values)])
-    return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
+    sizes = np.abs(values[~np.isnan(values)])
+    return max(float(sizes.max()) if sizes.size else 0.0, 0.05 if tested else 0.01)
 
 
 def _mark(ax: Axes, cells: layout.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:

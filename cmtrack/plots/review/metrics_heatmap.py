@@ -68,10 +68,10 @@ def plot_metric_heatmap(
         same = layout.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
     page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
     ax = page.ax
-    known = np.full(table.shape, np.nan)
+    spread = np.full(table.shape, np.nan)
     if errors is not None:
-        known = layout.check_numbers("errors", errors, (n_runs, n_metrics))
-    position = column_tones(table, better, known)
+        spread = layout.check_numbers("errors", errors, (n_runs, n_metrics))
+    position = column_tones(table, better, spread)
     image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
     places = [decimals(table[:, j]) for j in range(n_metrics)]
     bold = same if same is not None and same.ndim == 2 else None
@@ -86,7 +86,7 @@ def plot_metric_heatmap(
     ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
     metrics = text.short_names(metric_titles, 36)
     _name_metrics(ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)])
-    lines = _explanations(table, position, better, known)
+    lines = _explanations(table, position, better, spread)
     if same is not None:
         lines.append(_mark_tied(ax, same))
     lines += text.numbered(shown) or text.numbered(metrics)
@@ -101,11 +101,11 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
         good = layout.goodness(values[:, j], word)
-        known = np.isfinite(good)
-        if known.any():
-            behind = good[known].max() - good[known]
+        there = np.isfinite(good)
+        if there.any():
+            behind = good[there].max() - good[there]
             steps = behind / _unit(behind, errors[:, j])
-            tones[known, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
+            tones[there, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
     return tones
 
 
@@ -142,9 +142,9 @@ def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
     measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
-    said = f"White: at most one standard error behind the best of the column. Deepest orange: {_LARGEST:.0f} or more."
+    scale = f"White: at most one standard error behind the best of the column. Deepest orange: {_LARGEST:.0f} or more."
     if measured.any():
-        lines.append(said)
+        lines.append(scale)
     if not measured.all() and len(values) > 1:
         which = "Columns without a standard error" if measured.any() else "Orange: behind the best of the column"
         lines.append(f"{which}: the middle tone is the median distance.")

@@ -171,10 +171,10 @@ def plot_reliability_overlay(
         raise ValueError(f"words must be of the {len(curves)} curves, got {len(words)}")
     page = sheet(ax, (5.0, 5.0))
     page.ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
-    said = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
+    ends = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
     limits = [(float(low), float(high)) for low, high in runs.limits]
     numbers = [upper_bound(runs.areas[i], limits[i]) or runs.number(i) for i in range(runs.shown)]
-    legend = [f"calibration error {number}{words_of}" for number, words_of in zip(numbers, said, strict=False)]
+    legend = [f"calibration error {number}{words_of}" for number, words_of in zip(numbers, ends, strict=False)]
     runs.draw(page.ax, legend, drawstyle="steps-mid")
     score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
     unit_square(page.ax, score, "observed share", title)
@@ -243,8 +243,8 @@ class _Runs:
     def number(self, i: int) -> str:
         """The number of a curve with its interval."""
         value, limits = self.areas[i], self.limits[i]
-        known = math.isfinite(value) and np.isfinite(limits).all()
-        return text.number_text(value) + (f" ({limits[0]:.3f} to {limits[1]:.3f})" if known else "")
+        whole = math.isfinite(value) and np.isfinite(limits).all()
+        return text.number_text(value) + (f" ({limits[0]:.3f} to {limits[1]:.3f})" if whole else "")
 
     def draw(
         self,
@@ -255,12 +255,12 @@ class _Runs:
     ) -> None:
         """Draw the shown curves, or given points of them, with legend texts."""
         open_axes(ax)
-        for i, (xy, said) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
+        for i, (xy, text_of) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
             place = self.places[i]
             colour, dashes = line_style(place)
             ax.plot(
                 *xy, color=colour, linestyle=dashes, linewidth=1.7,
-                label=f"{self.names[i]}: {said}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
+                label=f"{self.names[i]}: {text_of}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
             )  # fmt: skip
 

@@ -204,14 +204,14 @@ def _range(centres: FloatArray, limits: FloatArray, tied: layout.BoolArray, zero
     others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
     near = distance <= (_FAR * np.median(others) if others.size else np.inf)
     arms = np.abs(limits - centres[:, None]).max(axis=1)
-    known = arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
-    most = _WIDE * np.median(known) if known.size else np.inf
+    usual = arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
+    most = _WIDE * np.median(usual) if usual.size else np.inf
     limits = np.clip(limits, (centres - most)[:, None], (centres + most)[:, None])
-    kept = np.concatenate([centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero])
-    kept = kept[np.isfinite(kept)]
-    if not kept.size:
+    reached = np.concatenate([centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero])
+    reached = reached[np.isfinite(reached)]
+    if not reached.size:
         return -1.0, 1.0
-    low, high = float(kept.min()), float(kept.max())
+    low, high = float(reached.min()), float(reached.max())
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.1
     return low - margin, high + margin
 

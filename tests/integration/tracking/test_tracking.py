@@ -60,7 +60,6 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     assert 10 <= len(expected) <= 30
 
 
-@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize(("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)])
 def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, options, most):
     rng = np.random.default_rng(0)
@@ -79,6 +78,7 @@ def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, opt
         assert {name.removeprefix(prefix) for name in logged if name.startswith(prefix)} == first | {*asked}
 
 
+@pytest.mark.usefixtures("drawn")
 def test_files_stand_at_the_root_under_fixed_names(logged):
     client, run_id, _ = logged
     assert {
