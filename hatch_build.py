@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 VARIABLE = "CMTRACK_REPOSITORY"
+SITE = "CMTRACK_DOCUMENTATION"
+"""Of the built site, where it is published; reports then link its page of each metric."""
 _IMAGE = re.compile(r"!\[([^\]]*)\]\((?!https?:)([^)\s]+)\)")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
@@ -32,7 +34,10 @@ class PublishedMetadata(MetadataHookInterface):
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         ref = f"v{metadata['version']}"
         metadata["readme"] = {"content-type": "text/markdown", "text": published(text, address, ref)}
-        metadata["urls"] = urls(address, ref)
+        site = os.environ.get(SITE, "").strip().rstrip("/")
+        if site and not site.startswith("https://"):
+            raise ValueError(f"{SITE} must be an https address, got {site!r}")
+        metadata["urls"] = urls(address, ref) | ({"Documentation": f"{site}/"} if site else {})
 
 
 def repository(given: str) -> str:

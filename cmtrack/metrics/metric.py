@@ -19,6 +19,7 @@ import numpy as np
 
 from cmtrack.metrics.function import PLAIN, Fraction, Function
 from cmtrack.metrics.intervals import ROUNDING, size_of_share
+from cmtrack.metrics.names import slug
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
 
@@ -280,3 +281,10 @@ class Section:
     title: str
     metrics: tuple[Metric, ...]
     of_positive: bool = False
+
+    @property
+    def page(self) -> str:
+        """The name of its page on the site."""
+        first = self.metrics[0].name.split("/")
+        several = self.name in ("class", "reduced") or first[1] == "<step>"
+        return slug("/".join(first[:2])) if several else slug(self.name)

@@ -53,6 +53,11 @@ def decode_label(name: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)
 
 
+def slug(name: str) -> str:
+    """An anchor or a file on the site: ``class-label-recall`` for ``class/<label>/recall``."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'a' or 'b'?``, of the names most like one that is not there; nothing where none is like it.
 

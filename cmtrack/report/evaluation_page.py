@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.class_curves import ClassCalibration
-from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.names import encode_label, slug
 from cmtrack.names import distinct
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative, segments
@@ -58,8 +59,30 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
         "better": entry.better,
         "meaning": entry.formula,
         "source": entry.source,
+        "page": _page(evaluation, entry),
         "undefined": evaluation.undefined.get(name, ""),
     }
+
+
+def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
+    """The address of a metric's page on the site; empty for a user's own, or where no site is known."""
+    section = evaluation.catalog.sections.of(metric)
+    if section is None or not site():
+        return ""
+    return f"{site()}reference/generated/metrics/{section.page}.html#{slug(metric.name)}"
+
+
+@cache
+def site() -> str:
+    """The address of the site, ending in a slash, where the distribution names one."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        lines = metadata("cmtrack").get_all("Project-URL") or ()
+    except PackageNotFoundError:
+        return ""
+    address = dict(line.split(", ", 1) for line in lines).get("Documentation", "")
+    return address if address.startswith("https://") and address.endswith("/") else ""
 
 
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:

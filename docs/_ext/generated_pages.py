@@ -18,6 +18,7 @@ from cmtrack import schemas
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.evaluation.catalog import SECTIONS
 from cmtrack.metrics.metric import BETTER, Metric, Section
+from cmtrack.metrics.names import slug
 from cmtrack.report import figures
 
 HOUSE = Path(figures.__file__).parent / "templates" / "house.css"
@@ -37,11 +38,6 @@ def cited(source: str) -> str:
         return f"[{work[0]}](../../../sources.md#ref-{name.lower()}-{work['year']})"
 
     return re.sub(r"(?:van )?(?P<name>[A-Z][\w-]+)[^;()]*\((?P<year>\d{4})[^)]*\)", link, plain(source))
-
-
-def slug(name: str) -> str:
-    """The anchor of a metric, and the file of a section: ``class-label-recall`` for ``class/<label>/recall``."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -117,13 +113,6 @@ TITLES = {"family": "Codes in families"}
 """Of pages, where the one over a report's numbers says less."""
 
 
-def page_of(section: Section) -> str:
-    """The name of a section's page."""
-    first = section.metrics[0].name.split("/")
-    several = section.name in ("class", "reduced") or first[1] == "<step>"
-    return slug("/".join(first[:2])) if several else slug(section.name)
-
-
 def interval(metric: Metric) -> str:
     """How its interval is made, in a word or two."""
     return metric.function.scale or SCALES.get(metric.interval, "none")
@@ -141,7 +130,7 @@ def index() -> str:
     rows = []
     for section in SECTIONS:
         for metric in section.metrics:
-            name = f"[`{metric.name}`](generated/metrics/{page_of(section)}.md#{slug(metric.name)})"
+            name = f"[`{metric.name}`](generated/metrics/{section.page}.md#{slug(metric.name)})"
             title = plain(_title(metric)) + (" **•**" if metric.headline else "")
             rows.append((name, title, _better(metric) or "–"))
     return _table(("metric", "title", "better"), rows)
@@ -150,7 +139,7 @@ def index() -> str:
 def section_page(section: Section) -> str:
     """The page of a section: a heading, an anchor and what the registry knows of each metric."""
     title = TITLES.get(section.name) or re.sub(r": \{step\}", ", by step", section.title)
-    parts = [f"# {plain(title)}\n", ABOUT[page_of(section)], ""]
+    parts = [f"# {plain(title)}\n", ABOUT[section.page], ""]
     for metric in section.metrics:
         parts += [f"({slug(metric.name)})=", f"## {plain(_title(metric))}\n", f"`{metric.name}`\n"]
         known = {
@@ -182,7 +171,7 @@ def _title(metric: Metric) -> str:
 
 def metrics() -> dict[str, str]:
     """The index of metrics, and the page of each section."""
-    written = {f"metrics/{page_of(section)}": section_page(section) for section in SECTIONS}
+    written = {f"metrics/{section.page}": section_page(section) for section in SECTIONS}
     listed = f"{index()}\n{_toctree([f'generated/{place}' for place in written])}"
     return {f"{place}.md": text for place, text in written.items()} | {"metrics_index.txt": listed}
 

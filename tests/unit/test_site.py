@@ -64,7 +64,7 @@ def test_the_works_that_metrics_come_from_stand_in_full_on_the_page_of_sources()
 
 
 def test_every_section_of_metrics_has_a_sentence_of_its_own():
-    assert set(generated_pages.ABOUT) == {generated_pages.page_of(section) for section in SECTIONS}
+    assert set(generated_pages.ABOUT) == {section.page for section in SECTIONS}
 
 
 def test_headline_metrics_are_marked():

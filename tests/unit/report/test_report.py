@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, evaluate
+from cmtrack.report import evaluation_page, narrative
 from cmtrack.report import formatting as fmt
-from cmtrack.report import narrative
 from cmtrack.report.evaluation_page import MAX_CLASS_ROWS
 from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.views import report_html
@@ -331,3 +331,10 @@ def test_intervals_and_names_for_people() -> None:
     assert fmt.counted(1, "class") == "1 class"
     assert fmt.counted(2, "class") == "2 classes"
     assert fmt.counted(1200, "sample") == "1,200 samples"
+
+
+def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation, monkeypatch):
+    assert evaluation_page.metric_row(evaluation, "binary/recall")["page"] == ""
+    monkeypatch.setattr(evaluation_page, "site", lambda: "https://docs.example/")
+    page = report_html(evaluation, {})
+    assert '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-recall"' in page
