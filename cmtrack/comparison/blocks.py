@@ -33,16 +33,11 @@ _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 class Blocks:
     """Names that tell repeated runs apart, and the kind of repetition.
 
-    Attributes
-    ----------
-    by : str
-        What names a block: ``"params.fold"``, ``"tags.dataset"``, or ``"name"``.
-    model : str or None
-        What names a model; None: all parameters but the block, or the run's name where there are none.
-    kind : "auto", "folds", "seeds" or "datasets"
-    rope : float or None
-    test_train_ratio : float or None
-        For folds: rows of a test part over rows of its training part; by default that of as many folds as blocks.
+    ``by``: what names a block: ``"params.fold"``, ``"tags.dataset"``, or ``"name"``.
+    ``model``: what names a model; None: all parameters but the block, or the run's name where there are none.
+    ``kind``, "auto", "folds", "seeds" or "datasets".
+    ``test_train_ratio``: For folds: rows of a test part over rows of its training part; by default that of as many
+    folds as blocks.
     """
 
     by: str
@@ -62,10 +57,7 @@ class Blocks:
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """The kind by the rows of each block, of which one evaluation is given; one that was given is checked by them.
 
-        Raises
-        ------
-        ValueError
-            If some blocks hold the same rows and others do not, or the rows contradict the kind.
+        ValueError if some blocks hold the same rows and others do not, or the rows contradict the kind.
         """
         by_rows: dict[object, list[str]] = {}
         for block, one in evaluations.items():
@@ -112,15 +104,10 @@ class RankedModel(Ranked):
 class RepeatedRanking(Ranking):
     """Models over blocks.
 
-    Attributes
-    ----------
-    blocks : Blocks
-    kind : "folds", "seeds" or "datasets"
-    block_names : tuple of str, length N
-    scores : ndarray of shape (N, k)
-        Values of the metric by block and model (in the order of ``models``), NaN where there is none.
-    result : RepeatedResult
-        The tests; its models stand in its own order, and larger is better there.
+    ``kind``, "folds", "seeds" or "datasets".
+    ``scores``, of shape (N, k): values of the metric by block and model (in the order of ``models``), NaN where there
+    is none.
+    ``result``: the tests; its models stand in its own order, and larger is better there.
     """
 
     noun: ClassVar[str] = "model"
@@ -154,15 +141,10 @@ def rank_models(
 ) -> tuple[RepeatedRanking | None, tuple[StoppedRun, ...], tuple[str, ...]]:
     """Rank models by one metric over blocks.
 
-    Returns
-    -------
-    (ranking, failed, notes)
-        No ranking where no model passes the gates; the models that gates stopped; what a reader should know.
+    The result, (ranking, failed, notes): No ranking where no model passes the gates; the models that gates stopped;
+    what a reader should know.
 
-    Raises
-    ------
-    ValueError
-        If the criterion is not a single metric, a run has no block, or no model has two of them.
+    ValueError if the criterion is not a single metric, a run has no block, or no model has two of them.
     """
     if not criterion.single:
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")

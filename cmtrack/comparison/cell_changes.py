@@ -24,24 +24,16 @@ MAX_CLASSES = 30
 class CellChanges:
     """Two confusion matrices of the same data, cell by cell; the second less the first.
 
-    Attributes
-    ----------
-    labels : tuple of length K
-        Classes, or the groups of a step.
-    step : str
-        The step's name; empty for the classes.
-    difference : ndarray of shape (K, K)
-        Of the shares of the actual class; NaN where it has no samples.
-    counts : ndarray of shape (K, K)
-        Of samples (or weight).
-    only_first, only_second : ndarray of shape (K, K)
-        Rows of actual class i that only the one, or only the other, predicts as j; NaN where rows are not paired.
-    pvalues, adjusted : ndarray of shape (K, K)
-        That nothing changed; adjusted by Holm over the cells in which anything did. NaN where nothing did.
-    reason : str
-        Why the rows are not paired; empty where they are.
-    mismatches : ndarray of shape (K,)
-        Of a step: change of the share of its intragroup mismatches; NaN for classes.
+    ``labels``: Classes, or the groups of a step.
+    ``step``: the step's name; empty for the classes.
+    ``difference``, of shape (K, K): of the shares of the actual class; NaN where it has no samples.
+    ``counts``, of shape (K, K): of samples (or weight).
+    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the one, or only the other,
+    predicts as j; NaN where rows are not paired.
+    ``pvalues``, ``adjusted``, of shape (K, K): that nothing changed; adjusted by Holm over the cells in which anything
+    did. NaN where nothing did.
+    ``reason``: why the rows are not paired; empty where they are.
+    ``mismatches``, of shape (K,): of a step: change of the share of its intragroup mismatches; NaN for classes.
     """
 
     labels: tuple[Label, ...]
@@ -77,10 +69,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     chi-square test of two proportions. With more than 30 classes the groups of the first step of at most 30 are
     compared instead, where there is one.
 
-    Raises
-    ------
-    ValueError
-        If the classes differ.
+    ValueError if the classes differ.
     """
     second = in_order_of(first, second)
     if first.labels != second.labels:

@@ -60,14 +60,8 @@ class Reason(Enum):
 class Traits:
     """Traits that decide if evaluations are comparable; unknown ones are None.
 
-    Attributes
-    ----------
-    content : object
-        Of the rows' labels, in no order.
-    order : object or None
-        Of the labels in their order; None where that is not known, as of tables.
-    row_ids : object or None
-    kind, labels, grouping, positive, families, spans, weight, costs : str or None
+    ``content``: of the rows' labels, in no order.
+    ``order``: of the labels in their order; None where that is not known, as of tables.
     """
 
     content: object
@@ -132,13 +126,9 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     differ. Digests of tables know no order: without row ids they say that there are as many rows of each label, and a
     table is ranked with tables and arrays on that ground alone, with errors that take no advantage of pairs.
 
-    Parameters
-    ----------
-    first, second : Traits
-        Of evaluations, or of what a store lists of them.
-    read : frozenset of str
-        What the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
-        "costs"): evaluations may differ in what is not read.
+    ``first``, ``second``: of evaluations, or of what a store lists of them.
+    ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
+    "costs"): evaluations may differ in what is not read.
     """
     found = [Reason.DATA] if _other_data(first, second) else []
     for reason, name in _DESIGN.items():
@@ -252,10 +242,7 @@ def _other_data(first: Traits, second: Traits) -> bool:
 def of_classes(evaluation: BaseEvaluation) -> Evaluation:
     """The evaluation itself, if it is of single labels.
 
-    Raises
-    ------
-    ValueError
-        If it is of another kind, which no grouping fits.
+    ValueError if it is of another kind, which no grouping fits.
     """
     if not isinstance(evaluation, Evaluation):
         raise ValueError(f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}")
@@ -265,10 +252,7 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
     """Check classes against a grouping, and return notes on classes of the grouping that are not there.
 
-    Raises
-    ------
-    ValueError
-        If a group has none of the evaluation's classes, or one of these stands in no group.
+    ValueError if a group has none of the evaluation's classes, or one of these stands in no group.
     """
     for step in grouping.compose(labels):
         empty = [group for place, group in enumerate(step.labels) if place not in step.group_of_class]

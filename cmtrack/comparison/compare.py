@@ -234,18 +234,9 @@ def compare_runs(
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
-    Parameters
-    ----------
-    listed : Listing
-    evaluations : mapping
-        By run id; prepared by the options, the baseline's among them.
-    criterion : Criterion
-    options : CompareOptions
+    ``evaluations``: by run id; prepared by the options, the baseline's among them.
 
-    Raises
-    ------
-    ValueError
-        If no run has one of the metrics, or repeated runs have no blocks.
+    ValueError if no run has one of the metrics, or repeated runs have no blocks.
     """
     evaluations, record = in_one_order(evaluations), listed.record or Record.now()
     listed = replace(listed, record=record)

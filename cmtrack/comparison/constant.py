@@ -372,15 +372,9 @@ def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
 class _Picked:
     """Tails of a gain that is the best of several runs', over an answer that is the best of several.
 
-    Attributes
-    ----------
-    drawn : ndarray of shape (n_draws,), ascending
-        The largest of the runs' errors; none of a single run.
-    others : int
-        Further runs, taken as independent (Šidák).
-    answers : int
-        Answers that may be the best one: that the run is worse than one of them is adjusted (Bonferroni).
-    level : float
+    ``drawn``, of shape (n_draws,), ascending: the largest of the runs' errors; none of a single run.
+    ``others``: further runs, taken as independent (Šidák).
+    ``answers``: Answers that may be the best one: that the run is worse than one of them is adjusted (Bonferroni).
     """
 
     drawn: FloatArray

@@ -192,12 +192,7 @@ def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
 def fieller(x: float, y: float, variances: tuple[float, float, float], z: float) -> tuple[Interval, ...]:
     """The ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces in order.
 
-    Parameters
-    ----------
-    x, y : float
-    variances : (V_x, V_xy, V_y)
-    z : float
-        The two-sided quantile.
+    ``z``: the two-sided quantile.
     """
     v_x, v_xy, v_y = variances
     a, b, c = y * y - z * z * v_y, x * y - z * z * v_xy, x * x - z * z * v_x  # a r^2 + 2 b r + c <= 0

@@ -62,15 +62,10 @@ def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBrea
 class Criterion:
     """A metric, several side by side, or their weighted sum.
 
-    Attributes
-    ----------
-    metrics : tuple of str
-    weights : tuple of float
-        Of the metrics in units of their standard errors; (1,) for a single metric and all 1 for a Pareto front.
-    pareto : bool
-        Whether the metrics stand side by side instead of in one sum.
-    catalog : Catalog
-        What the metrics mean: for a comparison's criterion, in all of its evaluations.
+    ``weights``: of the metrics in units of their standard errors; (1,) for a single metric and all 1 for a Pareto
+    front.
+    ``pareto``: whether the metrics stand side by side instead of in one sum.
+    ``catalog``: what the metrics mean: for a comparison's criterion, in all of its evaluations.
     """
 
     metrics: tuple[str, ...]
@@ -82,10 +77,7 @@ class Criterion:
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Read what ``compare(rank_by=...)`` takes.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such metric, it has no direction, or a weight is not a positive number.
+        TypeError, ValueError if there is no such metric, it has no direction, or a weight is not a positive number.
         """
         if isinstance(rank_by, str):
             return cls((_checked(rank_by, catalog),), catalog=catalog)

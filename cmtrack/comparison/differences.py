@@ -283,14 +283,8 @@ def paired(
 ) -> Paired | None:
     """All differences of a metric between evaluations of the same rows; None where one has no error by row.
 
-    Parameters
-    ----------
-    evaluations : sequence of evaluations with rows
-    name : str
-    clusters : ndarray of shape (n,), optional
-        Numbers of rows that belong together.
-    of_rows : bool, default False
-        Whether few rows widen an interval, too, as few clusters do.
+    ``clusters``, of shape (n,), optional: numbers of rows that belong together.
+    ``of_rows``: whether few rows widen an interval, too, as few clusters do.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]

@@ -27,16 +27,10 @@ N_DRAWS = 20_000
 class Ranks:
     """Ranks of R runs over draws of their true values.
 
-    Attributes
-    ----------
-    probability_best : ndarray of shape (R,)
-        Share of the draws in which the run is first.
-    expected : ndarray of shape (R,)
-        Mean rank, 1 the best.
-    low, high : ndarray of shape (R,)
-        Interval of the rank.
-    distribution : ndarray of shape (R, R)
-        ``[run, rank - 1]``: share of the draws; rows and columns sum to 1.
+    ``probability_best``, of shape (R,): share of the draws in which the run is first.
+    ``expected``, of shape (R,): mean rank, 1 the best.
+    ``low``, ``high``, of shape (R,): interval of the rank.
+    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of the draws; rows and columns sum to 1.
     """
 
     probability_best: FloatArray
@@ -50,31 +44,22 @@ class Ranks:
 class Pairs:
     """All differences of R runs.
 
-    Attributes
-    ----------
-    difference, standard_error : ndarray of shape (R, R)
-        Row less column.
-    statistic : ndarray of shape (R, R)
-        Difference over standard error, as the normal one of the same p-value where clusters are few; infinite where
-        runs differ without any error, 0 where they are the same.
-    pvalue, holm, max_t : ndarray of shape (R, R)
-        Two-sided: unadjusted; adjusted over all pairs by Holm (1979); by the largest of all pairs' statistics under
-        equality, which uses how the pairs are correlated.
-    reach : float
-        Normal quantile of the simultaneous intervals.
-    low, high : ndarray of shape (R, R)
-        Simultaneous intervals of all differences; NaN where too few rows differ.
-    rival : ndarray of shape (R,), int64
-        The best of the other runs that are not the same as each one; the run itself where there is none.
-    may_be_best : ndarray of shape (R,)
-        p-value of "no other run is better".
-    tied : ndarray of shape (R,), bool
-        Runs of which it is above ``1 - confidence_level``: they may be the best, the others are ruled out.
-    critical : ndarray of shape (R,)
-        Lead, in standard errors, of another run from which on a run is ruled out.
-    best_low, best_high : ndarray of shape (R,)
-        Intervals of each run's value less the best other one, which hold together. The upper end is 0 exactly where a
-        run is ruled out, the lower end of a run exactly where it alone may be the best.
+    ``difference``, ``standard_error``, of shape (R, R): row less column.
+    ``statistic``, of shape (R, R): difference over standard error, as the normal one of the same p-value where clusters
+    are few; infinite where runs differ without any error, 0 where they are the same.
+    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs by Holm (1979); by
+    the largest of all pairs' statistics under equality, which uses how the pairs are correlated.
+    ``reach``: normal quantile of the simultaneous intervals.
+    ``low``, ``high``, of shape (R, R): Simultaneous intervals of all differences; NaN where too few rows differ.
+    ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one; the run itself where
+    there is none.
+    ``may_be_best``, of shape (R,): p-value of "no other run is better".
+    ``tied``, of shape (R,), bool: runs of which it is above ``1 - confidence_level``: they may be the best, the others
+    are ruled out.
+    ``critical``, of shape (R,): Lead, in standard errors, of another run from which on a run is ruled out.
+    ``best_low``, ``best_high``, of shape (R,): Intervals of each run's value less the best other one, which hold
+    together. The upper end is 0 exactly where a run is ruled out, the lower end of a run exactly where it alone may be
+    the best.
     """
 
     difference: FloatArray
@@ -115,13 +100,9 @@ def representatives(covariance: FloatArray, values: FloatArray | None = None) ->
 def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
     """Ranks over draws of the true values.
 
-    Parameters
-    ----------
-    drawn : ndarray of shape (n_draws, R)
-        From :func:`posterior_draws`. Runs that are equal in a draw get their places by lot.
-    confidence_level : float
-    folded : bool, default False
-        Nearest to zero is best, not largest.
+    ``drawn``, of shape (n_draws, R): from :func:`posterior_draws`. Runs that are equal in a draw get their places by
+    lot.
+    ``folded``: Nearest to zero is best, not largest.
     """
     if folded:
         drawn = -np.abs(drawn)
@@ -158,14 +139,9 @@ FEW_FOR_SPREAD = 5
 class Spread:
     """The posterior of τ, the standard deviation of the runs' true values.
 
-    Attributes
-    ----------
-    tau, weights : ndarray of shape (T,)
-        A grid and its probabilities.
-    basis : ndarray of shape (R, R - 1)
-        Orthonormal contrasts of the runs whose errors are independent.
-    contrast, variance : ndarray of shape (R - 1,)
-        The values' contrasts, and the variances of their errors.
+    ``tau``, ``weights``, of shape (T,): a grid and its probabilities.
+    ``basis``, of shape (R, R - 1): orthonormal contrasts of the runs whose errors are independent.
+    ``contrast``, ``variance``, of shape (R - 1,): the values' contrasts, and the variances of their errors.
     """
 
     tau: FloatArray
@@ -178,12 +154,8 @@ class Spread:
 def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spread:
     """The posterior of how far the true values of exchangeable runs spread: N(μ, τ²), with flat μ and flat τ.
 
-    Parameters
-    ----------
-    values, covariance : ndarray of shape (R,) and (R, R)
-        Of distinct runs, at least two.
-    steps : int, default 200
-        Of the grid of τ, geometric up to 8 times the errors' root mean square.
+    ``values``, ``covariance``, of shape (R,) and (R, R): of distinct runs, at least two.
+    ``steps``: of the grid of τ, geometric up to 8 times the errors' root mean square.
     """
     size = len(values)
     raw = np.vstack([np.ones(size), np.eye(size)[:-1]]).T
@@ -213,12 +185,8 @@ def posterior_draws(
     give it .4 to .5 where one in six is true. The spread of the true values is therefore learned from the runs, and
     the values are shrunk by it.
 
-    Parameters
-    ----------
-    values, covariance : ndarray of shape (R,) and (R, R)
-    n_draws, seed : int
-    level : bool, default False
-        Whether the common level is drawn, too; it moves no rank by size, but ranks by distance from zero.
+    ``values``, ``covariance``, of shape (R,) and (R, R).
+    ``level``: whether the common level is drawn, too; it moves no rank by size, but ranks by distance from zero.
     """
     group = representatives(covariance, values)
     kept, back = np.unique(group, return_inverse=True)
@@ -255,14 +223,10 @@ def reach_of_best(
     ordinary z: its error is at most the largest of all R errors, and picking a largest value cannot push it down
     (after Fuentes, Casella and Wells 2018). A run that was picked by another rule has the second one at both ends.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_draws, R)
-    variance : ndarray of shape (R,)
-    confidence_level : float
-    others : int, default 0
-        Runs that were picked from, too, of which no errors are known; taken as independent, which is the most that
-        errors that are not negatively correlated can do (Šidák; Slepian).
+    ``errors``, of shape (n_draws, R).
+    ``variance``, of shape (R,).
+    ``others``: runs that were picked from, too, of which no errors are known; taken as independent, which is the most
+    that errors that are not negatively correlated can do (Šidák; Slepian).
     """
     known = variance > 0
     ratio = errors[:, known] / np.sqrt(variance[known])
@@ -297,31 +261,20 @@ def pairs(
 ) -> Pairs:
     """All pairwise differences with family-wise p-values and simultaneous intervals, and the runs that may be best.
 
-    Parameters
-    ----------
-    values, covariance : ndarray of shape (R,) and (R, R)
-    errors : ndarray of shape (n_draws, R)
-        Each draw counts with both signs.
-    confidence_level : float
-    folded : bool, default False
-        The values are signed and nearest to zero is best: the difference is that of the distances, larger where the
-        row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
-    degrees : ndarray of shape (R, R), optional
-        Degrees of freedom of the differences' standard errors; infinite without them.
-    clustered : bool, default False
-        Whether they are those of clusters, and count for the p-values of single pairs, too.
-    known : ndarray of shape (R,), bool, optional
-        Runs whose errors are known; the others take no part in what may be best. By default all.
-    widest : float, default infinite
-        The most that two values can differ by.
-    rows : Paired, optional
-        What the rows say of the differences of some runs, larger is better: their statistics and intervals. A
-        difference in too few rows is no lead.
-    of_rows : ndarray of int, optional
-        The places of these runs.
+    ``values``, ``covariance``, of shape (R,) and (R, R).
+    ``errors``, of shape (n_draws, R): each draw counts with both signs.
+    ``folded``: the values are signed and nearest to zero is best: the difference is that of the distances, larger where
+    the row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
+    ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors; infinite without
+    them.
+    ``clustered``: whether they are those of clusters, and count for the p-values of single pairs, too.
+    ``known``, of shape (R,), bool, optional: runs whose errors are known; the others take no part in what may be best.
+    By default all.
+    ``widest``: the most that two values can differ by.
+    ``rows``: what the rows say of the differences of some runs, larger is better: their statistics and intervals. A
+    difference in too few rows is no lead.
+    ``of_rows``: the places of these runs.
 
-    Notes
-    -----
     ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983) in two
     steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of the error first the runs are dropped
     that are out of the question as rivals of a run: all upper bounds of leads over it hold together, and theirs lie

@@ -319,11 +319,7 @@ def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: fl
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
     """Parts that may be ranked, that of the most rows first, parents before their children.
 
-    Parameters
-    ----------
-    candidates : iterable of Candidate
-    read : frozenset of str
-        From :func:`~cmtrack.comparison.criterion.read_by`.
+    ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
     chosen = list(candidates)
     depth = _depths(chosen)
@@ -373,28 +369,12 @@ def rank(
 ) -> Ranking:
     """Rank runs of the same data.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        At least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
-        confidence level.
-    criterion : Criterion
-    tie_breakers : sequence of TieBreaker
-    confidence_level : float
-    seed : int
-    margin : float, optional
-        See :func:`cmtrack.compare`.
-    choose : bool, default True
-        Whether a run is chosen; False for one of several rankings that is not the one to decide by.
-    others : int, default 0
-        Runs that were passed over for their values before any was ranked: the leader was picked from them, too.
+    ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
+    confidence level.
+    ``margin``: See :func:`cmtrack.compare`.
+    ``choose``: whether a run is chosen; False for one of several rankings that is not the one to decide by.
+    ``others``: runs that were passed over for their values before any was ranked: the leader was picked from them, too.
 
-    Returns
-    -------
-    Ranking
-
-    Notes
-    -----
     Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that
     may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two steps
     (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the confidence level. Of
@@ -676,28 +656,16 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
 class Evidence:
     """R runs in M metrics.
 
-    Attributes
-    ----------
-    values : ndarray of shape (R, M)
-        Larger is better, except where ``folded``.
-    covariance : ndarray of shape (R, M, R, M)
-        Of the errors; 0 between runs that are not paired.
-    folded : bool
-        A single metric that is best nearest to zero, with its sign.
-    known : ndarray of shape (R,), bool
-        Whether the error of each metric is known.
-    unpaired : dict of int to str
-        Why a run is not paired with the others, by its place.
-    psi : ndarray of shape (n, C)
-        Influence values of the paired rows, in the same direction as the values.
-    places : ndarray of shape (2, C), int64
-        Run and metric of each column.
-    weights, clusters : ndarray of shape (n,) or None
-        Of these rows.
-    alone : ndarray of shape (R,)
-        Degrees of freedom of the errors of runs that are not paired: of clusters, else infinite.
-    rows : Paired or None
-        What the paired rows say of differences in a single metric, in the order of `psi`.
+    ``values``, of shape (R, M): larger is better, except where ``folded``.
+    ``covariance``, of shape (R, M, R, M): of the errors; 0 between runs that are not paired.
+    ``folded``: a single metric that is best nearest to zero, with its sign.
+    ``known``, of shape (R,), bool: whether the error of each metric is known.
+    ``unpaired``: why a run is not paired with the others, by its place.
+    ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the values.
+    ``places``, of shape (2, C), int64: run and metric of each column.
+    ``weights``, ``clusters``, of shape (n,) or None: of these rows.
+    ``alone``, of shape (R,): degrees of freedom of the errors of runs that are not paired: of clusters, else infinite.
+    ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
     """
 
     values: FloatArray
@@ -753,11 +721,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     Runs that kept their rows are paired with each other: their errors come from the influence values of the same
     rows. Any other run's error stands for itself, which makes its differences look less certain than they are.
 
-    Parameters
-    ----------
-    evaluations : sequence of evaluations, length R
-        Of the same data, with all of the criterion's metrics defined.
-    criterion : Criterion
+    ``evaluations``: of the same data, with all of the criterion's metrics defined.
     """
     size, names = len(evaluations), criterion.metrics
     folded = criterion.single and criterion.direction == "nearest zero"

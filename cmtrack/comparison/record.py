@@ -15,16 +15,11 @@ _VERSIONS = {"cmtrack": "cmtrack", "MLflow": "mlflow", "NumPy": "numpy", "scikit
 class Record:
     """Facts of a comparison that do not follow from its evaluations.
 
-    Attributes
-    ----------
-    made : str
-        In UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by :func:`cmtrack.compare`.
-    author : str
-        Who compared, by the name that MLflow gives to the runs of the same person; empty where that is not known.
-    versions : dict of str to str
-        Of what computed the numbers, by its name.
-    experiments : dict of str to str
-        Names of the experiments that the runs are in, by id.
+    ``made``: in UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by :func:`cmtrack.compare`.
+    ``author``: who compared, by the name that MLflow gives to the runs of the same person; empty where that is not
+    known.
+    ``versions``: of what computed the numbers, by its name.
+    ``experiments``: names of the experiments that the runs are in, by id.
     """
 
     made: str = ""

@@ -27,13 +27,8 @@ _MAY_STAND_BESIDE = ("against",)  # a run that is named with the others, where t
 class Rule:
     """The rule of a file.
 
-    Attributes
-    ----------
-    name : str
-        The file's name, without its folders.
-    content : bytes
-    values : dict of str to object
-        What it says, by the name of the option; groupings and costs as objects.
+    ``name``: the file's name, without its folders.
+    ``values``: what it says, by the name of the option; groupings and costs as objects.
     """
 
     name: str
@@ -44,12 +39,8 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        ValueError
-            If the ending is another one, it is no plain file or larger than 64 kB, or it holds no rule.
+        OSError if it cannot be read; ValueError if the ending is another one, it is no plain file or larger than 64 kB,
+        or it holds no rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -60,11 +51,8 @@ class Rule:
     def parse(cls, content: bytes, name: str) -> Rule:
         """Read a rule from the bytes of a file of that name.
 
-        Raises
-        ------
-        ValueError
-            If they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is no rule, or say it
-            in another form.
+        ValueError if they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is no rule, or say it
+        in another form.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(f"{name} must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
@@ -111,10 +99,7 @@ class Rule:
     def without_gates(self, rank_by: str | None) -> Rule:
         """The same rule for a comparison of a run with its baseline, whose gates are checked afterwards.
 
-        Parameters
-        ----------
-        rank_by : str or None
-            What runs are ranked by instead of what the file says; None: what it says.
+        ``rank_by``: what runs are ranked by instead of what the file says; None: what it says.
         """
         left_out = ("require", "tie_breakers", "margin", "segments", "against")
         values = {name: value for name, value in self.values.items() if name not in left_out}
@@ -123,10 +108,8 @@ class Rule:
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         """The options that decide, by name: the file's, from which given ones may not differ.
 
-        Raises
-        ------
-        ValueError
-            If one that was given is another than the file's, or the file does not say it: the file is the whole rule.
+        ValueError if one that was given is another than the file's, or the file does not say it: the file is the whole
+        rule.
         """
         out = {}
         for name in CompareSpec.deciding():
@@ -150,10 +133,7 @@ class Rule:
 def as_rule(rule: Any) -> Rule:
     """A rule as it is, or that of a file.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, or there is no such file.
+    TypeError, ValueError if it is none, or there is no such file.
     """
     if isinstance(rule, Rule):
         return rule

@@ -15,24 +15,12 @@ from cmtrack.evaluation.gates import GateResult
 class Run:
     """One run, without its artifacts, or a name for an evaluation in memory.
 
-    Attributes
-    ----------
-    run_id, name : str
-    experiment_id : str
-    tracking_uri : str
-        The store that it is in; it may hold a password, and is not shown.
-    metrics : dict of str to float
-        The logged ones, last values.
-    params, tags : dict of str to str
-    artifact_uri : str
-    start_time, end_time : int
-        Milliseconds since 1970; 0 where the run has none.
-    model_ids : tuple of str
-        Logged models that the run made, or that it stands for.
-    model_size : int
-        Bytes of these models, where that was logged; else 0.
-    datasets : tuple of (str, str)
-        Name and digest of the run's logged datasets.
+    ``tracking_uri``: the store that it is in; it may hold a password, and is not shown.
+    ``metrics``: the logged ones, last values.
+    ``start_time``, ``end_time``: Milliseconds since 1970; 0 where the run has none.
+    ``model_ids``: Logged models that the run made, or that it stands for.
+    ``model_size``: Bytes of these models, where that was logged; else 0.
+    ``datasets``: name and digest of the run's logged datasets.
     """
 
     run_id: str
@@ -57,14 +45,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A run that may be ranked.
-
-    Attributes
-    ----------
-    run : Run
-    evaluation : BaseEvaluation
-    gates : tuple of GateResult
-    """
+    """A run that may be ranked."""
 
     run: Run
     evaluation: BaseEvaluation
@@ -90,11 +71,7 @@ class Candidate:
 class StoppedRun:
     """A run, or a model of repeated runs, that a gate stopped.
 
-    Attributes
-    ----------
-    run : Run
-    gates : tuple of GateResult
-        Those that it fails are among them; a run that was stopped by its logged values has no others.
+    ``gates``: those that it fails are among them; a run that was stopped by its logged values has no others.
     """
 
     run: Run
@@ -140,25 +117,14 @@ class LeftOut:
 class Listing:
     """Runs to compare, and what is known of runs before an evaluation is judged.
 
-    Attributes
-    ----------
-    runs : tuple of Run
-        To be judged, under distinct names; the baseline is among them.
-    stopped : tuple of StoppedRun
-        Fail a gate by their logged value.
-    passed_over : tuple of Run
-        Behind the short list's end by their logged value.
-    incomplete, unreadable : tuple of LeftOut
-        Without a complete evaluation, and those whose evaluation could not be read.
-    baseline : Run or None
-    notes : tuple of str
-        What a reader should know of the listing.
-    how : mapping
-        The arguments, to do it again.
-    record : Record or None
-        When and by whom it is made; by default now, by the user of this process.
-    looks : (int, int)
-        Runs that the store is known to hold of the same rows, and reviews that these stand in.
+    ``runs``: to be judged, under distinct names; the baseline is among them.
+    ``stopped``: Fail a gate by their logged value.
+    ``passed_over``: Behind the short list's end by their logged value.
+    ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could not be read.
+    ``notes``: what a reader should know of the listing.
+    ``how``: the arguments, to do it again.
+    ``record``: when and by whom it is made; by default now, by the user of this process.
+    ``looks``: runs that the store is known to hold of the same rows, and reviews that these stand in.
     """
 
     runs: tuple[Run, ...]

@@ -224,20 +224,11 @@ def by_segment(
 ) -> SegmentComparison:
     """Compare an evaluation with the ones next to it, at most 5, by segment of the rows.
 
-    Parameters
-    ----------
-    sides : sequence of (name, evaluation)
-        The one to compare first, such as the leader of a ranking.
-    columns : sequence of str
-        Names of columns, or of crossed ones.
-    metrics : sequence of str
-    confidence_level : float
-        At which the intervals of one column and metric hold together, for all segments and runs.
+    ``sides``: the one to compare first, such as the leader of a ranking.
+    ``columns``: names of columns, or of crossed ones.
+    ``confidence_level``: at which the intervals of one column and metric hold together, for all segments and runs.
 
-    Raises
-    ------
-    ValueError
-        If no run has segments by a column.
+    ValueError if no run has segments by a column.
     """
     known = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:

@@ -26,15 +26,9 @@ class NothingToDecideBy(ValueError):
 class TieBreaker:
     """One rule.
 
-    Attributes
-    ----------
-    name : str
-        A metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of the run.
-    descending : bool
-        Whether the largest wins.
-    nearest_zero : bool
-    title : str
-        Its name for people.
+    ``name``: a metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of the run.
+    ``descending``: whether the largest wins.
+    ``title``: its name for people.
     """
 
     name: str
@@ -48,10 +42,7 @@ class TieBreaker:
 
         Metrics of the registry know their direction; of anything else the least wins unless ``desc`` is said.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If it is none of these.
+        TypeError, ValueError if it is none of these.
         """
         if not isinstance(text, str):
             raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")
@@ -92,10 +83,7 @@ class TieBreaker:
 def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
     """Refuse rules on a parameter, a logged metric or a tag that no run has.
 
-    Raises
-    ------
-    NothingToDecideBy
-        Naming those most like it.
+    NothingToDecideBy names those most like it.
     """
     for rule in rules:
         source, _, rest = rule.name.partition(".")
@@ -113,14 +101,9 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
 class Decision:
     """The run that is chosen among those within the margin.
 
-    Attributes
-    ----------
-    place : int
-        In the sequence of runs that was given: the tied ones within the margin, best first.
-    by : TieBreaker or None
-        What decided; None where nothing was asked for, or nothing differed.
-    values : tuple of (float, str or None)
-        What the runs have in it, in their order.
+    ``place``: in the sequence of runs that was given: the tied ones within the margin, best first.
+    ``by``: what decided; None where nothing was asked for, or nothing differed.
+    ``values``: what the runs have in it, in their order.
     """
 
     place: int

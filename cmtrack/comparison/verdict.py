@@ -197,12 +197,9 @@ def judge(
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     """The verdict on the one run of a comparison that is not its baseline.
 
-    Parameters
-    ----------
-    comparison : RunComparison
-        Of the run and its baseline, made without gates: these would hide the numbers of the run that they stop.
-    require : sequence of str
-        Gates; without any the run must not be significantly worse than the baseline.
+    ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of the run that they
+    stop.
+    ``require``: Gates; without any the run must not be significantly worse than the baseline.
     """
     if not isinstance(comparison, RunComparison):
         raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")

@@ -39,19 +39,11 @@ def constant_sentence(
     "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
     (p < 0.001)."
 
-    Parameters
-    ----------
-    constant : ConstantAnswer
-    shown : str
-        The run's value.
-    several : str, optional
-        The noun for one of several that it is the best of: "run" or "model".
-    positive : label, optional
-        Of the two groups, for the metric's title.
-    catalog : Catalog
-        That has the title.
-    say : callable
-        How a sentence names a run.
+    ``shown``: the run's value.
+    ``several``: the noun for one of several that it is the best of: "run" or "model".
+    ``positive``: of the two groups, for the metric's title.
+    ``catalog``: that has the title.
+    ``say``: how a sentence names a run.
     """
     if not constant.warns:
         return ""
@@ -97,14 +89,8 @@ def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> 
 class Beside:
     """A row of a table below its ranked runs: a constant answer, or a run without a value.
 
-    Attributes
-    ----------
-    name, run_id : str
-    standing : str
-    values : dict of str to str
-        What it has of the metrics, by their names.
-    reason : str
-        Why a value is undefined.
+    ``values``: what it has of the metrics, by their names.
+    ``reason``: why a value is undefined.
     """
 
     name: str

@@ -37,28 +37,19 @@ Result = TypeVar("Result")
 class FigureEntry:
     """One figure of the list.
 
-    Attributes
-    ----------
-    name : str
-        Key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one figure
-        of each part, here of each grouping step.
-    title : str
-        Its heading for people; ``<step>`` in it stands for the part.
-    reading : str
-        How to read it, in one or two sentences.
-    draw : callable
-        Takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the figure,
-        or None where it does not apply.
-    parts : callable, optional
-        Takes the evaluation; gives name and part of each figure.
-    section : str, default "good"
-        Key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
-    chart : callable, optional
-        Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's charts, or
-        None. It is shown 256 pixels wide, among those of other runs.
-    logged : "file", "report" or "", default "report"
-        Whether a run gets it as a file and in its report, in its report alone, or only where it is asked for by name:
-        each figure makes logging slower. ``figures``, ``report`` and the command line draw all.
+    ``name``: Key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one
+    figure of each part, here of each grouping step.
+    ``title``: its heading for people; ``<step>`` in it stands for the part.
+    ``reading``: how to read it, in one or two sentences.
+    ``draw``: Takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the
+    figure, or None where it does not apply.
+    ``parts``: Takes the evaluation; gives name and part of each figure.
+    ``section``: Key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
+    ``chart``: Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's
+    charts, or None. It is shown 256 pixels wide, among those of other runs.
+    ``logged``, "file", "report" or "", default "report": whether a run gets it as a file and in its report, in its
+    report alone, or only where it is asked for by name: each figure makes logging slower. ``figures``, ``report`` and
+    the command line draw all.
     """
 
     name: str
@@ -85,20 +76,12 @@ class FigureEntry:
 class Picture:
     """A figure that is drawn.
 
-    Attributes
-    ----------
-    name, title, reading, section : str
-        As in :class:`FigureEntry`.
-    file : str
-        Name of its PNG file.
-    content : bytes
-        The PNG file; empty where none was asked for.
-    svg : str
-        The element of a page.
-    width : float
-        Of the element, in CSS pixels.
-    chart : bytes
-        The PNG file for MLflow's charts, where it has one.
+    ``name``, ``title``, ``reading``, ``section``: as in :class:`FigureEntry`.
+    ``file``: name of its PNG file.
+    ``content``: the PNG file; empty where none was asked for.
+    ``svg``: the element of a page.
+    ``width``: of the element, in CSS pixels.
+    ``chart``: the PNG file for MLflow's charts, where it has one.
     """
 
     name: str
@@ -116,12 +99,8 @@ class Picture:
 class About:
     """The run that figures are of, for a small line below each.
 
-    Attributes
-    ----------
-    run, data, date : str
-        Names of the run and of the evaluated data, and a date; empty where they are not known.
-    step : int, optional
-        Of the run.
+    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty where they are not known.
+    ``step``: of the run.
     """
 
     run: str = ""
@@ -410,10 +389,7 @@ MODELS = (
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
     """The entries for a kind of evaluation or comparison, and what their functions take.
 
-    Raises
-    ------
-    TypeError
-        If it is of no known kind.
+    TypeError if it is of no known kind.
     """
     if isinstance(subject, BaseEvaluation):
         return {archive.CLASSES: CLASSES, archive.FAMILIES: FAMILIES}[subject.kind], subject
@@ -426,12 +402,8 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
 def file_name(name: str, *, review: bool = False) -> str:
     """The file of a figure, in a folder and in a run.
 
-    Parameters
-    ----------
-    name : str
-        Of the figure, as in :meth:`Evaluation.figures`.
-    review : bool, default False
-        Whether it is a comparison's.
+    ``name``: of the figure, as in :meth:`Evaluation.figures`.
+    ``review``: whether it is a comparison's.
     """
     return f"cmtrack_{'review_' if review else ''}{encode_label(name).replace(' ', '_')}.png"
 
@@ -439,12 +411,6 @@ def file_name(name: str, *, review: bool = False) -> str:
 class DrawnFigures(Mapping[str, "Figure"]):
     """The figures of an evaluation or comparison by name; each is drawn when it is asked for, once.
 
-    Parameters
-    ----------
-    subject : evaluation or comparison
-
-    Notes
-    -----
     Only drawing tells whether a figure applies: to list or to count them draws all.
     """
 
@@ -482,12 +448,8 @@ class DrawnFigures(Mapping[str, "Figure"]):
 def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> Mapping[str, Figure]:
     """Every figure that applies, by name.
 
-    Parameters
-    ----------
-    subject : evaluation or comparison
-    on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; all are drawn at once. By default each is drawn when it
-        is asked for, and its error is raised there.
+    ``on_error``: Called for a figure that fails, which is then left out; all are drawn at once. By default each is
+    drawn when it is asked for, and its error is raised there.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -506,20 +468,13 @@ def draw_pictures(
 ) -> dict[str, Picture]:
     """Draw the figures that apply, by name.
 
-    Parameters
-    ----------
-    subject : evaluation or comparison
-    problems : list of str, optional
-        Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
-    step : callable (text, number, total), optional
-        Called before each figure.
-    figures : "all", "auto" or sequence of str, default "all"
-        Which: every one; those that a run gets (:attr:`FigureEntry.logged`); those of these names.
-    files : bool, default True
-        Whether PNG files are drawn beside the elements of pages, with "auto" of some; both are one drawing.
-    about : About, optional
-        What they are of, in a small line below each; with it there is an image for MLflow's charts, too, whatever is
-        drawn else.
+    ``problems``: Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
+    ``step``: Called before each figure.
+    ``figures``, "all", "auto" or sequence of str, default "all": which: every one; those that a run gets
+    (:attr:`FigureEntry.logged`); those of these names.
+    ``files``: whether PNG files are drawn beside the elements of pages, with "auto" of some; both are one drawing.
+    ``about``: what they are of, in a small line below each; with it there is an image for MLflow's charts, too,
+    whatever is drawn else.
     """
     signature = "" if about is None else about.signature
 

@@ -51,12 +51,8 @@ def render_page(name: str, /, **values: Any) -> str:
     and style, which are named by their hashes; it works in a frame with ``sandbox="allow-scripts"``, as that of the
     MLflow UI. Names cannot reorder the text around them (:func:`cmtrack.untrusted.for_page`).
 
-    Parameters
-    ----------
-    name : str
-        The template.
-    **values
-        What it shows; text is escaped.
+    ``name``: the template.
+    ``**values``: what it shows; text is escaped.
     """
     html = _template(name).render(values)
     # what people copy into a terminal or a script holds no marks that they do not see

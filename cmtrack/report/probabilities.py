@@ -55,19 +55,12 @@ class _Judged(NamedTuple):
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
     """Judge the probabilities of the positive group.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-    margin : float, default 0.01
-        As :data:`MARGIN`.
+    ``margin``: as :data:`MARGIN`.
 
-    Returns
-    -------
-    Judgement or None
-        Where the section ``calibration/`` is not there, None. The word is "over-confident", "under-confident", "the
-        wrong way round", "too high" or "too low", or several of them, else "miscalibrated", each with "negligibly"
-        where it is below the margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where
-        the test finds nothing and the curve or an interval does; :data:`NONE`; "not tested", or "all came true".
+    The result: where the section ``calibration/`` is not there, None. The word is "over-confident", "under-confident",
+    "the wrong way round", "too high" or "too low", or several of them, else "miscalibrated", each with "negligibly"
+    where it is below the margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where the
+    test finds nothing and the curve or an interval does; :data:`NONE`; "not tested", or "all came true".
     """
     curve = _known(evaluation, "calibration", evaluation.calibration)
     if curve is None:
@@ -90,11 +83,8 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
     """Judge the confidence of the predictions: the probability that each is right.
 
-    Returns
-    -------
-    Judgement or None
-        As :func:`judgement`, of the section ``confidence/``: over-confident are predictions that are right less often
-        than they say.
+    The result: as :func:`judgement`, of the section ``confidence/``: over-confident are predictions that are right less
+    often than they say.
     """
     curve = _known(evaluation, "confidence", evaluation.confidence_calibration)
     if curve is None:
@@ -296,11 +286,7 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
 
     Both are means over a tenth of the rows, or over more where a tenth is fewer than 20.
 
-    Parameters
-    ----------
-    curve : CalibrationCurve
-    towards : 1, -1, 0 or None
-        Scores above the curve, below it, or any; None: on the side on which Cox's fit is.
+    ``towards``: Scores above the curve, below it, or any; None: on the side on which Cox's fit is.
     """
     total, fit = curve.table.blocks.total, curve.table.fit
     bins = int(np.clip(total.sum() // _LEAST, 1, 10))

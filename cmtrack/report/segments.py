@@ -31,11 +31,7 @@ MAX_SENTENCES = 3
 class SegmentView:
     """The segments of one column as they are shown.
 
-    Attributes
-    ----------
-    table : SegmentTable
-    metrics : tuple of str
-        Of which the first one orders the segments.
+    ``metrics``: of which the first one orders the segments.
     """
 
     table: SegmentTable

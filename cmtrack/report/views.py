@@ -30,20 +30,12 @@ if TYPE_CHECKING:
 class View:
     """The views of one kind of evaluation; its figures stand in :mod:`cmtrack.report.figures`.
 
-    Attributes
-    ----------
-    template : str
-        Of the page.
-    content : callable (evaluation)
-        What the template shows beside what every page does.
-    told : callable (evaluation)
-        Sentences, the most important first, each with its section.
-    lead : callable (evaluation)
-        One or two of them: what came out, in brief.
-    first : tuple of str
-        The metrics of the first screen, by preference.
-    table : callable (evaluation)
-        The table that MLflow's views show and compare.
+    ``template``: of the page.
+    ``content``: what the template shows beside what every page does.
+    ``told``: Sentences, the most important first, each with its section.
+    ``lead``: one or two of them: what came out, in brief.
+    ``first``: the metrics of the first screen, by preference.
+    ``table``: the table that MLflow's views show and compare.
     """
 
     template: str
@@ -84,10 +76,7 @@ _VIEWS = {
 def view_of(evaluation: BaseEvaluation) -> View:
     """The views of an evaluation's kind.
 
-    Raises
-    ------
-    TypeError
-        If it is of no known kind.
+    TypeError if it is of no known kind.
     """
     if not isinstance(evaluation, BaseEvaluation):
         raise TypeError(f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}")
@@ -105,18 +94,10 @@ def report_html(
 ) -> str:
     """The report as one HTML document without any reference to the outside.
 
-    Parameters
-    ----------
-    evaluation : Evaluation or FamilyEvaluation
-    pictures : mapping of str to Picture
-        The figures, which are embedded.
-    title : str, optional
-        By default "Evaluation".
-    subtitle : str
-    problems : sequence of str
-        What could not be drawn.
-    rows : Evaluation or FamilyEvaluation, optional
-        The evaluation with the rows that the page may list; by default it lists none.
+    ``pictures``: the figures, which are embedded.
+    ``title``: by default "Evaluation".
+    ``problems``: what could not be drawn.
+    ``rows``: the evaluation with the rows that the page may list; by default it lists none.
     """
     view = view_of(evaluation)
     told, content = view.told(evaluation), view.content(evaluation)

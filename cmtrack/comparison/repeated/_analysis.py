@@ -51,17 +51,13 @@ Kind: TypeAlias = Literal["folds", "seeds", "datasets"]
 class Gap(RepeatedDifference):
     """One model less the best, so the difference is negative as a rule; interval and p-value are of this pair alone.
 
-    Attributes
-    ----------
-    name : str
-    adjusted_pvalue : float
-        By Holm over all pairs of models, which also pays for having chosen the best by the same scores.
-    joint_low, joint_high : float
-        Interval that holds for all pairs of models at once (Bonferroni). A model whose interval excludes zero is
-        behind; one that is behind may have an interval that includes zero, as Holm's stepwise test is more powerful.
-    worse, equivalent, better : float
-        Probability that the model is worse than the best by more than the rope, within it, or better; NaN without a
-        rope.
+    ``adjusted_pvalue``: by Holm over all pairs of models, which also pays for having chosen the best by the same
+    scores.
+    ``joint_low``, ``joint_high``: interval that holds for all pairs of models at once (Bonferroni). A model whose
+    interval excludes zero is behind; one that is behind may have an interval that includes zero, as Holm's stepwise
+    test is more powerful.
+    ``worse``, ``equivalent``, ``better``: probability that the model is worse than the best by more than the rope,
+    within it, or better; NaN without a rope.
     """
 
     name: str
@@ -77,35 +73,19 @@ class Gap(RepeatedDifference):
 class RepeatedResult:
     """Several models over the same seeds, folds or data sets.
 
-    Attributes
-    ----------
-    names : tuple of k str
-    kind : "folds", "seeds" or "datasets"
-    confidence_level : float
-    rope : float or None
-        Half the width of the region of practical equivalence.
-    blocks, left_out : int
-        Blocks in which every model has a value, which alone are tested; and the others.
-    summary : Summary
-        Of all values, also of blocks that are left out.
-    order : tuple of int
-        Models, best first: by average rank for data sets, by mean over the complete blocks else.
-    best : int
-        The first of them.
-    differences : tuple of k - 1 Gap
-        Every other model less the best, in the models' order; ``result[name]`` gives one.
-    pairwise : Pairwise
-        All pairs: corrected t (folds), seed differences (seeds), signed ranks (data sets); adjusted by Holm.
-    cliques : tuple of tuple of int
-        Those of ``pairwise``.
-    friedman, nemenyi : Friedman and Nemenyi, or None
-        For data sets only.
-    posteriors : tuple of k RopeProbabilities or None
-        Of each model less the best; None for the best itself, and for all without a rope.
-    tied : tuple of k bool
-        Whether the model is not told apart from the best; True for the best, and where there is no p-value.
-    notes : tuple of str
-        What was left out, and what the methods assume.
+    ``kind``, "folds", "seeds" or "datasets".
+    ``rope``: half the width of the region of practical equivalence.
+    ``blocks``, ``left_out``: blocks in which every model has a value, which alone are tested; and the others.
+    ``summary``: of all values, also of blocks that are left out.
+    ``order``: models, best first: by average rank for data sets, by mean over the complete blocks else.
+    ``best``: the first of them.
+    ``differences``: every other model less the best, in the models' order; ``result[name]`` gives one.
+    ``pairwise``: all pairs: corrected t (folds), seed differences (seeds), signed ranks (data sets); adjusted by Holm.
+    ``cliques``: those of ``pairwise``.
+    ``friedman``, ``nemenyi``: For data sets only.
+    ``posteriors``: of each model less the best; None for the best itself, and for all without a rope.
+    ``tied``: whether the model is not told apart from the best; True for the best, and where there is no p-value.
+    ``notes``: what was left out, and what the methods assume.
     """
 
     names: tuple[str, ...]
@@ -170,36 +150,20 @@ def analyse(
 ) -> RepeatedResult:
     """Analyse models over repeated runs: the leader, and the others that may be as good.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Blocks by models of one metric, larger is better; NaN where there is no value.
-    names : sequence of k str, optional
-        By default the column numbers.
-    kind : "folds", "seeds" or "datasets"
-        What a block is: a fold or random split of one data set; a seed, all judged on the same test rows; or a data
-        set of its own, with one value per model.
-    confidence_level : float, default 0.95
-    rope : float or None, default 0.01
-        Half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
-    test_train_ratio : float, optional
-        For folds, where it must be given: rows of a test part over rows of its training part.
-    test_errors : array-like of shape (k, k), optional
-        For seeds and folds: standard errors of the mean difference of each pair of models due to the sampling of the
-        test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds, which share their test rows,
-        this error is added to that of the seeds; with folds, whose test rows are disjoint, the wider one decides
-        (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates no spread
-        that could be small by luck, its null distribution is exact whatever the errors within a data set are.
+    ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there is no value.
+    ``names``: by default the column numbers.
+    ``kind``, "folds", "seeds" or "datasets": what a block is: a fold or random split of one data set; a seed, all
+    judged on the same test rows; or a data set of its own, with one value per model.
+    ``rope``: half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
+    ``test_train_ratio``: For folds, where it must be given: rows of a test part over rows of its training part.
+    ``test_errors``, of shape (k, k), optional: For seeds and folds: standard errors of the mean difference of each pair
+    of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds,
+    which share their test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the
+    wider one decides (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates
+    no spread that could be small by luck, its null distribution is exact whatever the errors within a data set are.
 
-    Returns
-    -------
-    RepeatedResult
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, an argument is missing that it needs, or given that it has no use for; if scores,
-        names, level, rope, ratio or errors are not as above; or no block has a value of every model.
+    ValueError if the kind is unknown, an argument is missing that it needs, or given that it has no use for; if scores,
+    names, level, rope, ratio or errors are not as above; or no block has a value of every model.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")

@@ -23,16 +23,9 @@ _CELLS = 2_000_000  # weights that are held at a time
 class RopeProbabilities:
     """Probabilities of a difference with respect to the region of practical equivalence, [-rope, rope].
 
-    Attributes
-    ----------
-    left, inside, right : float
-        They sum to 1; with a rope of zero, inside is 0.
-    rope : float
-    blocks, left_out : int
-        Differences used, and those that are NaN.
-    method : str
-    reason : str
-        Why there is NaN; else empty.
+    ``left``, ``inside``, ``right``: They sum to 1; with a rope of zero, inside is 0.
+    ``blocks``, ``left_out``: differences used, and those that are NaN.
+    ``reason``: why there is NaN; else empty.
     """
 
     left: float
@@ -61,28 +54,16 @@ def bayesian_signed_rank(
     share of draws in which that region has the largest share. Ties between regions are split. A pair on the rope's
     edge counts half on either side.
 
-    Parameters
-    ----------
-    differences : array-like of shape (N,)
-        First model less second, one per data set; NaN is left out.
-    rope : float
-        Half the width of the region, in units of the metric.
-    n_draws : int, default 10,000
-    seed : int, default 0
-        The same seed gives the same probabilities.
-    prior_strength : float, default 0.5
-        Weight of the pseudo-observation, that of a data set being 1; 0.5 is what the authors' programs take.
+    ``differences``, of shape (N,): First model less second, one per data set; NaN is left out.
+    ``rope``: half the width of the region, in units of the metric.
+    ``seed``: the same seed gives the same probabilities.
+    ``prior_strength``: weight of the pseudo-observation, that of a data set being 1; 0.5 is what the authors' programs
+    take.
 
-    Returns
-    -------
-    RopeProbabilities
-        Left: the first model is worse. NaN with a reason without any difference.
+    The result: left: the first model is worse. NaN with a reason without any difference.
 
-    Raises
-    ------
-    ValueError
-        If the rope is negative, the prior strength or the number of draws not positive, or the differences no finite
-        vector.
+    ValueError if the rope is negative, the prior strength or the number of draws not positive, or the differences no
+    finite vector.
     """
     _check_rope(rope)
     if not 0 < prior_strength < math.inf:
@@ -120,25 +101,14 @@ def bayesian_correlated_t(differences: Any, rope: float, correlation: float) -> 
     The posterior of the mean difference is Student's, with J - 1 degrees of freedom, and s² · (1/J + ρ/(1 - ρ)) for
     its squared scale.
 
-    Parameters
-    ----------
-    differences : array-like of shape (J,)
-        First model less second in each fold; NaN is left out.
-    rope : float
-        Half the width of the region, in units of the metric.
-    correlation : float
-        Of two folds' differences, ρ: n_test / (n_test + n_train), so 1/K in K-fold cross-validation. The factor is
-        then that of `corrected_resampled_t`.
+    ``differences``, of shape (J,): First model less second in each fold; NaN is left out.
+    ``rope``: half the width of the region, in units of the metric.
+    ``correlation``: of two folds' differences, ρ: n_test / (n_test + n_train), so 1/K in K-fold cross-validation. The
+    factor is then that of `corrected_resampled_t`.
 
-    Returns
-    -------
-    RopeProbabilities
-        Left: the first model is worse. NaN with a reason for fewer than two differences.
+    The result: left: the first model is worse. NaN with a reason for fewer than two differences.
 
-    Raises
-    ------
-    ValueError
-        If the rope is negative, the correlation not in [0, 1), or the differences no finite vector.
+    ValueError if the rope is negative, the correlation not in [0, 1), or the differences no finite vector.
     """
     if not 0 <= correlation < 1:
         raise ValueError(f"correlation must be at least 0 and less than 1, got {correlation!r}")

@@ -23,25 +23,16 @@ if TYPE_CHECKING:
 class RepeatedDifference:
     """The difference of two models over repeated runs.
 
-    Attributes
-    ----------
-    difference : float
-        Mean over the blocks; for the signed-rank test the Hodges-Lehmann estimate (median of the Walsh averages).
-    standard_error, df : float
-        Of the mean, and its degrees of freedom (infinite: normal); NaN for the signed-rank test.
-    statistic : float
-        t, or the sum of positive less that of negative ranks.
-    low, high : float
-        Interval of the difference at the confidence level, for this pair alone.
-    pvalue : float
-        Two-sided, unadjusted.
-    blocks, left_out : int
-        Blocks used, and those without a difference.
-    method : str
-    reason : str
-        Why there is NaN, or what the numbers do not cover; else empty.
-    test_rows : bool
-        Whether the sampling error of the test rows was known.
+    ``difference``: mean over the blocks; for the signed-rank test the Hodges-Lehmann estimate (median of the Walsh
+    averages).
+    ``standard_error``, ``df``: of the mean, and its degrees of freedom (infinite: normal); NaN for the signed-rank
+    test.
+    ``statistic``: t, or the sum of positive less that of negative ranks.
+    ``low``, ``high``: interval of the difference at the confidence level, for this pair alone.
+    ``pvalue``: two-sided, unadjusted.
+    ``blocks``, ``left_out``: blocks used, and those without a difference.
+    ``reason``: why there is NaN, or what the numbers do not cover; else empty.
+    ``test_rows``: whether the sampling error of the test rows was known.
     """
 
     difference: float
@@ -85,28 +76,17 @@ def corrected_resampled_t(
     therefore at most that of the corrected t-test (an intersection-union test; Berger 1982, Technometrics 24,
     295-300).
 
-    Parameters
-    ----------
-    differences : array-like of shape (J,)
-        First model less second in each fold or random split, over all repetitions; NaN is left out.
-    test_train_ratio : float
-        Rows of a test part over rows of its training part: 1 / (K - 1) in K-fold cross-validation, also if that is
-        repeated.
-    confidence_level : float, default 0.95
-    test_error : float, optional
-        Standard error of the mean difference due to the sampling of the test rows; NaN if unknown.
+    ``differences``, of shape (J,): First model less second in each fold or random split, over all repetitions; NaN is
+    left out.
+    ``test_train_ratio``: rows of a test part over rows of its training part: 1 / (K - 1) in K-fold cross-validation,
+    also if that is repeated.
+    ``test_error``: standard error of the mean difference due to the sampling of the test rows; NaN if unknown.
 
-    Returns
-    -------
-    RepeatedDifference
-        NaN with a reason for fewer than two differences. Without any variance the interval is a point and the
-        p-value 1 or 0. The method is "corrected resampled t", or "test rows" where their error is the wider one.
+    The result: NaN with a reason for fewer than two differences. Without any variance the interval is a point and the
+    p-value 1 or 0. The method is "corrected resampled t", or "test rows" where their error is the wider one.
 
-    Raises
-    ------
-    ValueError
-        If the ratio is not positive, the error negative or infinite, the level not between 0 and 1, or the
-        differences no finite vector.
+    ValueError if the ratio is not positive, the error negative or infinite, the level not between 0 and 1, or the
+    differences no finite vector.
     """
     ratio = as_ratio(test_train_ratio)
     values, left_out = as_differences(differences)
@@ -144,25 +124,14 @@ def seed_differences(
     has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B² / (J - 1)). They lie between J - 1
     (seeds alone) and infinity (rows alone).
 
-    Parameters
-    ----------
-    differences : array-like of shape (J,)
-        First model less second, seed by seed; NaN is left out.
-    test_error : float, optional
-        Standard error of the seed-averaged difference due to the sampling of the test rows: the one of the rows'
-        influence values, averaged over the seeds. NaN if unknown; the result then speaks of these test rows only,
-        and its reason says so.
-    confidence_level : float, default 0.95
+    ``differences``, of shape (J,): First model less second, seed by seed; NaN is left out.
+    ``test_error``: standard error of the seed-averaged difference due to the sampling of the test rows: the one of the
+    rows' influence values, averaged over the seeds. NaN if unknown; the result then speaks of these test rows only, and
+    its reason says so.
 
-    Returns
-    -------
-    RepeatedDifference
-        NaN with a reason for fewer than two seeds, of whose variance then nothing is known.
+    The result: NaN with a reason for fewer than two seeds, of whose variance then nothing is known.
 
-    Raises
-    ------
-    ValueError
-        If the error is negative or infinite, the level not between 0 and 1, or the differences no finite vector.
+    ValueError if the error is negative or infinite, the level not between 0 and 1, or the differences no finite vector.
     """
     _check_error(test_error)
     values, left_out = as_differences(differences)
@@ -222,19 +191,11 @@ def wilcoxon_signed_rank(
     The interval (Hodges and Lehmann 1963, Ann. Math. Stat. 34, 598-611) is that of the Walsh averages, zeros
     included; with zeros or ties it and the p-value may differ by a hair in what they reject.
 
-    Parameters
-    ----------
-    differences : array-like of shape (N,)
-        First model less second; NaN is left out.
-    confidence_level : float, default 0.95
-    scale : float, optional
-        The largest score behind the differences; what differs by less than 1e-12 of it is a tie. By default the
-        largest difference.
+    ``differences``, of shape (N,): First model less second; NaN is left out.
+    ``scale``: the largest score behind the differences; what differs by less than 1e-12 of it is a tie. By default the
+    largest difference.
 
-    Raises
-    ------
-    ValueError
-        If the level is not between 0 and 1, or the differences no finite vector.
+    ValueError if the level is not between 0 and 1, or the differences no finite vector.
     """
     level = check_level(confidence_level)
     values, left_out = as_differences(differences)
@@ -296,21 +257,11 @@ def wilcoxon_holm(scores: Any, confidence_level: float = 0.95) -> Pairwise:
     Recommended over comparisons of average ranks by Benavoli, Corani and Mangili (2016, JMLR 17, 1-10): the verdict
     on a pair depends on no other model except through the number of pairs. Blocks must be independent.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Blocks by models, larger is better; blocks with NaN are left out.
-    confidence_level : float, default 0.95
+    ``scores``, of shape (N, k): blocks by models, larger is better; blocks with NaN are left out.
 
-    Returns
-    -------
-    Pairwise
-        In order of average rank. The note says if so few blocks can reject nothing, whatever their scores.
+    The result: in order of average rank. The note says if so few blocks can reject nothing, whatever their scores.
 
-    Raises
-    ------
-    ValueError
-        If the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
+    ValueError if the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
     level = check_level(confidence_level)
     kept, left_out = complete(scores)
@@ -339,14 +290,9 @@ def _too_few(n: int, k: int, level: float) -> str:
 class Pair:
     """Two models.
 
-    Attributes
-    ----------
-    first, second : int
-        Columns of the scores.
-    difference : RepeatedDifference
-        First less second.
-    adjusted_pvalue : float
-        By Holm over all pairs.
+    ``first``, ``second``: columns of the scores.
+    ``difference``: First less second.
+    ``adjusted_pvalue``: by Holm over all pairs.
     """
 
     first: int
@@ -363,20 +309,12 @@ class Pair:
 class Pairwise:
     """All pairs of k models.
 
-    Attributes
-    ----------
-    pairs : tuple of Pair
-        ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
-    order : tuple of int
-        Columns, best first.
-    cliques : tuple of tuple of int
-        Maximal runs in this order of two or more models of which no pair is told apart.
-    confidence_level : float
-        A pair is told apart where its adjusted p-value is at most ``1 - confidence_level``.
-    blocks, left_out : int
-        Blocks used, and those that miss a value.
-    note : str
-        What these blocks cannot show; else empty.
+    ``pairs``: ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
+    ``order``: columns, best first.
+    ``cliques``: Maximal runs in this order of two or more models of which no pair is told apart.
+    ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 - confidence_level``.
+    ``blocks``, ``left_out``: blocks used, and those that miss a value.
+    ``note``: what these blocks cannot show; else empty.
     """
 
     pairs: tuple[Pair, ...]
@@ -419,17 +357,10 @@ class Pairwise:
 def cliques(order: Sequence[int], apart: BoolArray) -> tuple[tuple[int, ...], ...]:
     """Maximal runs of consecutive models of which no two are told apart.
 
-    Parameters
-    ----------
-    order : sequence of k int
-        Columns, best first.
-    apart : ndarray of shape (k, k), bool
-        Symmetric, by column.
+    ``order``: columns, best first.
+    ``apart``, of shape (k, k), bool: symmetric, by column.
 
-    Returns
-    -------
-    tuple of tuple of int
-        Columns, best first; a model that is told apart from both its neighbours is in none.
+    The result: columns, best first; a model that is told apart from both its neighbours is in none.
     """
     found: list[tuple[int, ...]] = []
     reached = 0

@@ -21,21 +21,14 @@ if TYPE_CHECKING:
 class Friedman:
     """Friedman's test that no model of k differs from the others.
 
-    Attributes
-    ----------
-    ranks : tuple of k float
-        Average ranks, 1 the best.
-    chi_square, df, pvalue : float
-        Friedman's statistic with the correction for ties, k - 1, and the chi-square approximation's p-value.
-    uncorrected_chi_square : float
-        The same without the correction, as it is often printed.
-    f, f_df1, f_df2, f_pvalue : float
-        Iman and Davenport's statistic, of the corrected chi-square, its degrees of freedom k - 1 and
-        (k - 1)(N - 1), and its p-value: the one to use. Infinite where all blocks rank alike.
-    blocks, left_out : int
-        Blocks used, and those that miss a value.
-    reason : str
-        Why there is NaN; else empty.
+    ``ranks``: average ranks, 1 the best.
+    ``chi_square``, ``df``, ``pvalue``: Friedman's statistic with the correction for ties, k - 1, and the chi-square
+    approximation's p-value.
+    ``uncorrected_chi_square``: the same without the correction, as it is often printed.
+    ``f``, ``f_df1``, ``f_df2``, ``f_pvalue``: Iman and Davenport's statistic, of the corrected chi-square, its degrees
+    of freedom k - 1 and (k - 1)(N - 1), and its p-value: the one to use. Infinite where all blocks rank alike.
+    ``blocks``, ``left_out``: blocks used, and those that miss a value.
+    ``reason``: why there is NaN; else empty.
     """
 
     ranks: tuple[float, ...]
@@ -68,22 +61,13 @@ def friedman(scores: Any) -> Friedman:
     With R̄ the average ranks, χ² = 12N / (k(k+1)) · (Σ R̄² - k(k+1)²/4), over 1 - Σ(t³ - t) / (N(k³ - k)) for ties of
     t models, and F = (N - 1)χ² / (N(k - 1) - χ²). Blocks must be independent, as data sets are and folds are not.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Blocks by models, larger is better; blocks with NaN are left out.
+    ``scores``, of shape (N, k): blocks by models, larger is better; blocks with NaN are left out.
 
-    Returns
-    -------
-    Friedman
-        NaN with a reason for fewer than two blocks. Where every block has every model equal, the statistics are 0.
-        Where all blocks rank alike, F is infinite, and its p-value is the exact probability of that: m^(1 - N), with
-        m the orders that the (tied) ranks of one block can take.
+    The result: NaN with a reason for fewer than two blocks. Where every block has every model equal, the statistics are
+    0. Where all blocks rank alike, F is infinite, and its p-value is the exact probability of that: m^(1 - N), with m
+    the orders that the (tied) ranks of one block can take.
 
-    Raises
-    ------
-    ValueError
-        If the scores are no finite matrix of at least two models.
+    ValueError if the scores are no finite matrix of at least two models.
     """
     from scipy.stats import chi2
     from scipy.stats import f as f_distribution
@@ -125,23 +109,13 @@ def friedman(scores: Any) -> Friedman:
 class Nemenyi:
     """Nemenyi's test of the differences of k models' average ranks.
 
-    Attributes
-    ----------
-    ranks : tuple of k float
-        Average ranks, 1 the best.
-    order : tuple of int
-        Columns, best first.
-    critical_difference : float
-        Average ranks that differ by more are told apart.
-    pvalues : ndarray of shape (k, k)
-        Of the pairs, with 1 on the diagonal.
-    cliques : tuple of tuple of int
-        Maximal runs in rank order of two or more models within the critical difference.
-    confidence_level : float
-    blocks, left_out : int
-        Blocks used, and those that miss a value.
-    reason : str
-        Why there is NaN; else empty.
+    ``ranks``: average ranks, 1 the best.
+    ``order``: columns, best first.
+    ``critical_difference``: average ranks that differ by more are told apart.
+    ``pvalues``, of shape (k, k): of the pairs, with 1 on the diagonal.
+    ``cliques``: Maximal runs in rank order of two or more models within the critical difference.
+    ``blocks``, ``left_out``: blocks used, and those that miss a value.
+    ``reason``: why there is NaN; else empty.
     """
 
     ranks: tuple[float, ...]
@@ -173,16 +147,9 @@ def nemenyi(scores: Any, confidence_level: float = 0.95) -> Nemenyi:
     meant for no ties, and a pair's verdict depends on which other models take part (Benavoli, Corani and Mangili
     2016, JMLR 17, 1-10); `wilcoxon_holm` is free of that.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Blocks by models, larger is better; blocks with NaN are left out.
-    confidence_level : float, default 0.95
+    ``scores``, of shape (N, k): blocks by models, larger is better; blocks with NaN are left out.
 
-    Raises
-    ------
-    ValueError
-        If the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
+    ValueError if the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
     level = check_level(confidence_level)
     kept, left_out = complete(scores)

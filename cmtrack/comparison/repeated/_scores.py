@@ -21,21 +21,11 @@ _SAME = 40  # bits: values that agree in so many of the largest one's are equal,
 def as_scores(scores: Any, least: int = 2) -> FloatArray:
     """Check a matrix of scores.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Rows are blocks (seeds, folds or data sets), columns models; larger is better; NaN where there is no value.
-    least : int, default 2
-        Number of models that there must be.
+    ``scores``, of shape (N, k): rows are blocks (seeds, folds or data sets), columns models; larger is better; NaN
+    where there is no value.
+    ``least``: number of models that there must be.
 
-    Returns
-    -------
-    ndarray of shape (N, k), float64
-
-    Raises
-    ------
-    ValueError
-        If it is not a matrix, has fewer models or no block, or a score is infinite.
+    ValueError if it is not a matrix, has fewer models or no block, or a score is infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < least:
@@ -49,10 +39,7 @@ def as_scores(scores: Any, least: int = 2) -> FloatArray:
 def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
     """Names of the models, by default their column numbers.
 
-    Raises
-    ------
-    ValueError
-        If there are more or fewer names than models, or one is given twice.
+    ValueError if there are more or fewer names than models, or one is given twice.
     """
     chosen = tuple(str(v) for v in (range(n_models) if names is None else names))
     if len(chosen) != n_models:
@@ -65,10 +52,7 @@ def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
 def as_differences(differences: Any) -> tuple[FloatArray, int]:
     """Differences of two models without those that are NaN, and the number of these.
 
-    Raises
-    ------
-    ValueError
-        If it is not a vector, or a difference is infinite.
+    ValueError if it is not a vector, or a difference is infinite.
     """
     values: FloatArray = np.array(differences, dtype=np.float64)
     if values.ndim != 1:
@@ -89,11 +73,7 @@ def complete(scores: Any, least: int = 2) -> tuple[FloatArray, int]:
 def settled(values: FloatArray, scale: Any) -> FloatArray:
     """Values without the digits that rounding leaves: 0.4 - 0.3 becomes the same number as 0.2 - 0.1.
 
-    Parameters
-    ----------
-    values : ndarray
-    scale : float or ndarray that broadcasts
-        The largest number that went into the values; they are rounded to its 2⁻⁴⁰th part, about 1e-12.
+    ``scale``: the largest number that went into the values; they are rounded to its 2⁻⁴⁰th part, about 1e-12.
     """
     grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
     rounded: FloatArray = np.round(values / grid) * grid
@@ -129,14 +109,9 @@ def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
 class ModelSummary:
     """One model's scores.
 
-    Attributes
-    ----------
-    name : str
-    mean, sd, minimum, maximum : float
-        Over the blocks in which the model has a value; the standard deviation, with divisor n - 1, is NaN for fewer
-        than two. It says how much the scores vary, and is no error of the mean.
-    blocks : int
-        With a value.
+    ``mean``, ``sd``, ``minimum``, ``maximum``: Over the blocks in which the model has a value; the standard deviation,
+    with divisor n - 1, is NaN for fewer than two. It says how much the scores vary, and is no error of the mean.
+    ``blocks``: with a value.
     """
 
     name: str
@@ -151,14 +126,9 @@ class ModelSummary:
 class Summary:
     """Every model's scores.
 
-    Attributes
-    ----------
-    rows : tuple of ModelSummary
-        In the models' order.
-    blocks : int
-        Blocks in which every model has a value; tests use no other.
-    left_out : int
-        Blocks with a value missing.
+    ``rows``: in the models' order.
+    ``blocks``: blocks in which every model has a value; tests use no other.
+    ``left_out``: blocks with a value missing.
     """
 
     rows: tuple[ModelSummary, ...]
@@ -181,17 +151,10 @@ class Summary:
 def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
     """Mean, spread and range of each model's scores.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N, k)
-        Blocks by models; NaN where there is no value.
-    names : sequence of k str, optional
-        By default the column numbers.
+    ``scores``, of shape (N, k): blocks by models; NaN where there is no value.
+    ``names``: by default the column numbers.
 
-    Raises
-    ------
-    ValueError
-        If the scores are no finite matrix, or the names do not fit.
+    ValueError if the scores are no finite matrix, or the names do not fit.
     """
     matrix = as_scores(scores, 1)
     kept, left_out = complete(matrix, 1)

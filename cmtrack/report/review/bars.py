@@ -20,18 +20,11 @@ _WIDEST = 3.0
 class Bar:
     """One interval on the scale of its column; places are pixels from the left.
 
-    Attributes
-    ----------
-    at, low, high : float
-        Of the value and both ends, cut to the drawing.
-    zero : float or None
-        Of 0, where the scale has it as a line.
-    beyond : str
-        "left" or "right" where the value lies outside the scale; else empty.
-    arrows : tuple of str
-        "left" and "right" where the interval goes on outside the scale.
-    first, last : float
-        The numbers at the ends of the scale.
+    ``at``, ``low``, ``high``: of the value and both ends, cut to the drawing.
+    ``zero``: of 0, where the scale has it as a line.
+    ``beyond``: "left" or "right" where the value lies outside the scale; else empty.
+    ``arrows``: "left" and "right" where the interval goes on outside the scale.
+    ``first``, ``last``: the numbers at the ends of the scale.
     """
 
     at: float
@@ -53,13 +46,8 @@ def bars(
 ) -> list[Bar | None]:
     """The drawings of a column, one a row; None where a value or an end is not finite.
 
-    Parameters
-    ----------
-    values, lows, highs : sequence of float
-    matter : sequence of bool
-        The runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
-    zero : bool
-        Whether the scale has 0 as a line.
+    ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
+    ``zero``: whether the scale has 0 as a line.
     """
     known = [all(map(math.isfinite, row)) for row in zip(values, lows, highs, strict=True)]
     rows = [place for place, there in enumerate(known) if there]

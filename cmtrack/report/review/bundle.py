@@ -229,26 +229,15 @@ class Outcome(Enum):
 class Verification:
     """The result of verifying a bundle.
 
-    Attributes
-    ----------
-    files : int
-        Held to the manifest.
-    numbers : int
-        Recomputed.
-    problems : tuple of str
-        Files and numbers that are not what the bundle says; none of a bundle that is whole.
-    not_recomputed : tuple of str
-        Parts of the review that could not be made anew, and why.
-    stated : tuple of str
-        Facts that no bundle can prove, such as those on runs that were not judged.
-    sha256 : str
-        Digest of the manifest, which holds the digests of all files.
-    rule : str
-        The rule's file and digest.
-    made_with, read_with : str
-        Versions of cmtrack.
-    page : str
-        The review's page, made anew; empty where the comparison could not be recomputed.
+    ``files``: held to the manifest.
+    ``numbers``: recomputed.
+    ``problems``: files and numbers that are not what the bundle says; none of a bundle that is whole.
+    ``not_recomputed``: parts of the review that could not be made anew, and why.
+    ``stated``: facts that no bundle can prove, such as those on runs that were not judged.
+    ``sha256``: digest of the manifest, which holds the digests of all files.
+    ``rule``: the rule's file and digest.
+    ``made_with``, ``read_with``: versions of cmtrack.
+    ``page``: the review's page, made anew; empty where the comparison could not be recomputed.
     """
 
     files: int
@@ -278,12 +267,7 @@ class Verification:
 def verify(path: str | Path) -> Verification:
     """Check a bundle's files against its manifest, recompute its comparison, and compare the review made anew.
 
-    Raises
-    ------
-    NoBundle
-        If it is no bundle, a damaged archive, or one of a newer version.
-    OSError
-        If it cannot be read.
+    NoBundle if it is no bundle, a damaged archive, or one of a newer version; OSError if it cannot be read.
     """
     try:
         allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)

@@ -86,11 +86,7 @@ def verdict(comparison: Comparison) -> list[str]:
 def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
     """The run to take and the reasons: what a reader must know first.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    beside_tables : bool, default False
-        Whether a table of the gates stands on the same page, so that their values need no sentence.
+    ``beside_tables``: whether a table of the gates stands on the same page, so that their values need no sentence.
     """
     say = say_of(comparison)
     gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
@@ -326,14 +322,9 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
 
     "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
 
-    Parameters
-    ----------
-    pair : SegmentDifferences
-    say : Say
-    unsure : bool
-        Whether the overall difference is not significant.
-    single, several : bool
-        Whether there is one metric only, which needs no name, and whether there are several columns, which do.
+    ``unsure``: whether the overall difference is not significant.
+    ``single``, ``several``: whether there is one metric only, which needs no name, and whether there are several
+    columns, which do.
     """
     if not pair.contrary:
         return ""

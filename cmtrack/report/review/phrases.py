@@ -196,20 +196,11 @@ def tie_sentence(
 ) -> list[str]:
     """The sentence on what chose among those that may be the best; nothing where there is only one.
 
-    Parameters
-    ----------
-    near : sequence of (name, run, metrics)
-        The tied ones within the margin, in the decision's order.
-    n_tied : int
-        How many are tied with the leader, which is among them.
-    decision : Decision
-    rules : str or sequence of str
-        The tie-breakers that were given.
-    where : str
-        The margin in words, from :func:`near_words`.
-    say : callable
-    noun : str
-        "run" or "model".
+    ``near``: the tied ones within the margin, in the decision's order.
+    ``n_tied``: how many are tied with the leader, which is among them.
+    ``rules``: the tie-breakers that were given.
+    ``where``: the margin in words, from :func:`near_words`.
+    ``noun``: "run" or "model".
     """
     if n_tied < 2:
         return []

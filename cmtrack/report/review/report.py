@@ -36,10 +36,7 @@ def write(comparison: Comparison, path: Path, title: str | None = None, *, rows:
 
     The file is whole or not there: it is written beside its place and then moved. Folders are made if need be.
 
-    Raises
-    ------
-    ValueError
-        If the ending is another one.
+    ValueError if the ending is another one.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -63,14 +60,8 @@ def html(
 ) -> str:
     """One HTML document without any reference to the outside.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    title : str, optional
-    pictures : mapping of str to Picture, optional
-        The figures where they are drawn already.
-    rows : bool, default True
-        Whether single rows are listed.
+    ``pictures``: the figures where they are drawn already.
+    ``rows``: whether single rows are listed.
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
