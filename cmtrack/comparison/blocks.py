@@ -173,8 +173,11 @@ def rank_models(
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
     kind: Any = blocks.kind_of({block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)})
     gain = -np.vectorize(criterion.distance_from_best)(scores)
-    ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
-    whole = _complete(table, models, block_names)
+    ratio = None
+    if kind == "folds":
+        ratio = 1 / (len(block_names) - 1) if blocks.test_train_ratio is None else blocks.test_train_ratio
+    shared = [b for b in block_names if all((m, b) in table for m in models)]
+    whole = [[table[m, b] for b in shared] for m in models]
     errors = None if kind == "datasets" else _errors_of_pairs(whole, criterion.metrics[0], ratio)
     result = analyse(
         gain,
@@ -272,8 +275,10 @@ def _ranked(
         gap, unit = result[name], 1.0 if criterion.direction == "higher" else -1.0
         low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))
         widest = criterion.catalog.lookup(metric).widest
-        gaps = scores[:, column] - scores[:, result.best]
-        error = gap.standard_error if math.isfinite(gap.standard_error) else _error_of_gaps(gaps)
+        gaps, error = scores[:, column] - scores[:, result.best], gap.standard_error
+        gaps = gaps[np.isfinite(gaps)]
+        if not math.isfinite(error):  # the signed-rank test has none
+            error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
         of_gap = {name: getattr(gap, name) for name in ("pvalue", "worse", "equivalent", "better")} | {
             "difference": unit * gap.difference,
             "difference_low": max(low, -widest),
@@ -297,12 +302,6 @@ def _ranked(
     )
 
 
-def _error_of_gaps(gaps: FloatArray) -> float:
-    """The standard error of the mean of differences, where the signed-rank test has none."""
-    gaps = gaps[np.isfinite(gaps)]
-    return float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-
-
 def _value(candidate: Candidate | None, metric: str) -> float:
     return math.nan if candidate is None else candidate.evaluation.metrics.get(metric, math.nan)
 
@@ -315,18 +314,6 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
         return GateResult(gate, math.nan, False, f"{reasons[0]}, in {len(reasons)} of {len(runs)} blocks")
     mean = float(np.mean([result.value for result in single]))
     return GateResult(gate, mean, gate.keeps(mean), "")
-
-
-def _ratio(blocks: Blocks, n_blocks: int) -> float:
-    return blocks.test_train_ratio if blocks.test_train_ratio is not None else 1 / (n_blocks - 1)
-
-
-def _complete(
-    table: Mapping[tuple[str, str], Candidate], models: Sequence[str], block_names: Sequence[str]
-) -> list[list[Candidate]]:
-    """The runs of each model in the blocks that all models have."""
-    whole = [b for b in block_names if all((m, b) in table for m in models)]
-    return [[table[m, b] for b in whole] for m in models]
 
 
 def _influence(run: Candidate, metric: str) -> FloatArray | None:

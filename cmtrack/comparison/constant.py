@@ -220,8 +220,8 @@ def constant_answer(
     gain = sign * (ours - against) + 0.0
     if not math.isfinite(size):
         return replace(constant, difference=sign * gain, unpaired=unpaired)
-    picked = _Picked(drawn, tail, rivals_of_answer, evaluation.confidence_level)
-    pvalue, low, high = picked.judged(gain, size, degrees, exact)
+    level = evaluation.confidence_level
+    pvalue, low, high = _judged(gain, size, degrees, exact, level, drawn, tail, rivals_of_answer)
     ends = (low, high) if sign > 0 else (-high, -low)
     low, high = np.clip(ends, entry.low - against, entry.high - against).tolist()
     return replace(
@@ -368,42 +368,36 @@ def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
     return np.sort(draws.max(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Picked:
-    """Tails of a gain that is the best of several runs', over an answer that is the best of several.
+def _judged(
+    gain: float, error: float, degrees: float, exact: float, level: float, drawn: FloatArray, others: int, answers: int
+) -> tuple[float, float, float]:
+    """Two-sided p-value and interval, which say the same, of the best of several runs over the best of several answers.
 
-    ``drawn``, of shape (n_draws,), ascending: the largest of the runs' errors; none of a single run.
+    ``drawn``: the largest of the runs' errors, ascending; none of a single run.
     ``others``: further runs, taken as independent (Šidák).
-    ``answers``: Answers that may be the best one: that the run is worse than one of them is adjusted (Bonferroni).
+    ``answers``: those that may be the best one: that the run is worse than one of them is adjusted (Bonferroni).
     """
 
-    drawn: FloatArray
-    others: int
-    answers: int
-    level: float
-
-    def above(self, statistic: float) -> float:
+    def above(statistic: float) -> float:
         """The probability that the best of equal runs is so far above."""
-        below = float(ndtr(statistic)) ** (1 + self.others)
-        if len(self.drawn):
-            place = np.searchsorted(self.drawn, statistic, side="right")
-            below = min(below, float(place) / (1 + len(self.drawn)) * float(ndtr(statistic)) ** self.others)
+        below = float(ndtr(statistic)) ** (1 + others)
+        if len(drawn):
+            place = np.searchsorted(drawn, statistic, side="right")
+            below = min(below, float(place) / (1 + len(drawn)) * float(ndtr(statistic)) ** others)
         return max(1 - below, float(ndtr(-statistic)))
 
-    def judged(self, gain: float, error: float, degrees: float, exact: float) -> tuple[float, float, float]:
-        """Two-sided p-value and interval, which say the same."""
-        statistic = math.copysign(math.inf, gain) if error == 0 and gain else gain / error if error else 0.0
-        if math.isfinite(exact):
-            statistic, degrees = math.copysign(-float(ndtri(exact / 2)), gain), math.inf
-            error = abs(gain / statistic) if gain and statistic else error
-        normal = float(as_normal(np.array([statistic]), np.array([degrees]))[0])
-        one_sided = self.above(normal) if gain > 0 else self.answers * float(ndtr(normal))
-        near, far = 0.0, 40.0
-        alpha = (1 - self.level) / 2
-        for _ in range(60):
-            middle = (near + far) / 2
-            near, far = (near, middle) if self.above(middle) <= alpha else (middle, far)
-        reaches = (far, -float(ndtri(alpha / self.answers)))
-        if math.isfinite(degrees):
-            reaches = tuple(-float(stdtrit(min(degrees, 1e9), ndtr(-reach))) for reach in reaches)  # type: ignore[assignment]
-        return min(1.0, 2 * one_sided), gain - reaches[0] * error, gain + reaches[1] * error
+    statistic = math.copysign(math.inf, gain) if error == 0 and gain else gain / error if error else 0.0
+    if math.isfinite(exact):
+        statistic, degrees = math.copysign(-float(ndtri(exact / 2)), gain), math.inf
+        error = abs(gain / statistic) if gain and statistic else error
+    normal = float(as_normal(np.array([statistic]), np.array([degrees]))[0])
+    one_sided = above(normal) if gain > 0 else answers * float(ndtr(normal))
+    near, far = 0.0, 40.0
+    alpha = (1 - level) / 2
+    for _ in range(60):
+        middle = (near + far) / 2
+        near, far = (near, middle) if above(middle) <= alpha else (middle, far)
+    reaches = (far, -float(ndtri(alpha / answers)))
+    if math.isfinite(degrees):
+        reaches = tuple(-float(stdtrit(min(degrees, 1e9), ndtr(-reach))) for reach in reaches)  # type: ignore[assignment]
+    return min(1.0, 2 * one_sided), gain - reaches[0] * error, gain + reaches[1] * error

@@ -21,6 +21,7 @@ from cmtrack.metrics.influence import degrees_of_pairs
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -291,17 +292,26 @@ def paired(
     rows = evaluations[0].rows
     if rows is None or len(psi) < len(columns):
         return None
+    table = np.column_stack(psi)
+    degrees = degrees_of_pairs(table, rows.weights, clusters) if of_rows or clusters is not None else None
+    return paired_by(evaluations, name, table, clusters, degrees)
+
+
+def paired_by(
+    evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any, degrees: FloatArray | None = None
+) -> Paired:
+    """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
+    rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
-    entry, table = evaluations[0].catalog.lookup(name), np.column_stack(psi)
     return Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
-        table,
+        psi,
         bounds=(entry.low, entry.high),
-        answers=answers if len(answers) == len(psi) else None,
+        answers=answers if len(answers) == len(evaluations) else None,
         actual=rows.actual if isinstance(rows, Predictions) else None,
-        weights=rows.weights,
+        weights=None if rows is None else rows.weights,
         clusters=clusters,
-        degrees=degrees_of_pairs(table, rows.weights, clusters) if of_rows or clusters is not None else None,
+        degrees=degrees,
     )
 
 

@@ -20,14 +20,13 @@ from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.differences import own_degrees, why_no_error
+from cmtrack.comparison.differences import own_degrees, paired_by, why_no_error
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import Paired, as_normal
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.predictions import Predictions
 
 NAN = math.nan
 
@@ -760,18 +759,8 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
     paired = None
     if columns and criterion.single and not folded:
-        sides = [evaluations[r] for r in where[0].tolist()]
-        answers = [codes for side in sides if (codes := side.answers(names[0])) is not None]
-        sign, entry = signs[0, 0], criterion.catalog.lookup(names[0])
-        paired = Paired.of(
-            raw[where[0], 0],
-            psi * sign,
-            bounds=(entry.low, entry.high),
-            answers=answers if len(answers) == len(sides) else None,
-            actual=rows.actual if isinstance(rows, Predictions) else None,
-            weights=weights,
-            clusters=clusters,
-        )
+        sign, sides = signs[0, 0], [evaluations[r] for r in where[0].tolist()]
+        paired = paired_by(sides, names[0], psi * sign, clusters)
         paired = paired.larger_is_better() if sign < 0 else paired
     return Evidence(raw * signs, joint, folded, known, unpaired, psi, where, weights, clusters, alone, paired)
 

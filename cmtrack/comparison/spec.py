@@ -144,6 +144,9 @@ def _of_file(fields: Mapping[str, Any]) -> str:
     )
 
 
+_A_NUMBER: dict[str, Any] = {"of_flag": float, "in_query": True, "form": "a number", "read": _number}
+
+
 @dataclass(frozen=True, eq=False)
 class CompareSpec(Question):
     """The options of :func:`cmtrack.compare`, in their order, with their defaults."""
@@ -221,10 +224,7 @@ class CompareSpec(Question):
         flag="--margin",
         help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
         "worse than the best by more. By default it chooses among runs within one standard error of the leader.",
-        of_flag=float,
-        in_query=True,
-        form="a number",
-        read=_number,
+        **_A_NUMBER,
     )
     equivalence: float | None = entry(
         "float, optional",
@@ -235,10 +235,7 @@ class CompareSpec(Question):
         check=_equivalence,
         flag="--equivalence",
         help="Call runs equivalent that are shown to differ from the leader by less than this, in units of the metric.",
-        of_flag=float,
-        in_query=True,
-        form="a number",
-        read=_number,
+        **_A_NUMBER,
     )
     at: float | Mapping[Label, float] | None = entry(
         "float or mapping of label to float, optional",
@@ -259,10 +256,7 @@ class CompareSpec(Question):
         check=_level,
         flag="--confidence-level",
         help="Use this confidence level for the intervals and the ties.",
-        of_flag=float,
-        in_query=True,
-        form="a number",
-        read=_number,
+        **_A_NUMBER,
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
@@ -356,18 +350,12 @@ class CompareSpec(Question):
         "float, default 0.01",
         "For repeated runs: differences up to this size are practically none.",
         0.01,
-        of_flag=float,
-        in_query=True,
-        form="a number",
-        read=_number,
+        **_A_NUMBER,
     )
     test_train_ratio: float | None = entry(
         "float, optional",
         "For folds: rows of a test part over rows of its training part; by default 1 / (folds - 1).",
-        of_flag=float,
-        in_query=True,
-        form="a number",
-        read=_number,
+        **_A_NUMBER,
     )
     prefix: str = entry(
         'str, default ""',

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.record import versions
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.metric import Metric
@@ -234,18 +234,8 @@ def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
         (f"Digest of the actual {of}", evaluation.labels_digest),
-        ("Written by", f"cmtrack {_version()}".rstrip()),
+        ("Written by", f"cmtrack {versions().get('cmtrack', '')}".rstrip()),
     ]
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("cmtrack")
-    except PackageNotFoundError:
-        return ""
 
 
 # -- the table of MLflow's views -------------------------------------------------------------------------------

@@ -146,7 +146,6 @@ CLASSES = (
         "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
         "the largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.roc_figure,
-        section="good",
         logged="file",
     ),
     FigureEntry(
@@ -156,7 +155,6 @@ CLASSES = (
         "that is found. The dotted line is chance. A dashed upright line, where there is one, is the ceiling: the "
         "largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.precision_recall_figure,
-        section="good",
     ),
     FigureEntry(
         "class_curves",
@@ -165,7 +163,6 @@ CLASSES = (
         "right) and gains, the share of the class that is found if so many samples, highest scores first, are called. "
         "Dotted: chance.",
         of_classes.class_curves_figure,
-        section="good",
         logged="",
     ),
     FigureEntry(
@@ -233,7 +230,6 @@ CLASSES = (
         "worth four false alarms. The score is of use where its curve lies above both others, that of calling all "
         "samples positive and that of calling none.",
         of_classes.decision_curve_figure,
-        section="good",
         logged="",
     ),
     FigureEntry(
@@ -243,7 +239,6 @@ CLASSES = (
         "called. The lift says how many times more than by chance. A dashed level line, where there is one, is the "
         "ceiling.",
         of_classes.gains_figure,
-        section="good",
         logged="",
     ),
     FigureEntry(

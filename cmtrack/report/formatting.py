@@ -6,28 +6,26 @@ import math
 from collections.abc import Iterable, Sequence
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.digits import (
-    chance,
-    count,
-    in_words,
-    interval,
-    level,
-    minus,
-    named_value,
-    number,
-    p_equals,
-    p_text,
-    percent,
-    percent_with_interval,
-    plain_number,
-    points,
-    rounded,
-    signed,
-    signed_or_why,
-    two_places,
-    two_places_interval,
-    with_interval,
-)
+from cmtrack.digits import chance as chance
+from cmtrack.digits import count as count
+from cmtrack.digits import in_words as in_words
+from cmtrack.digits import interval as interval
+from cmtrack.digits import level as level
+from cmtrack.digits import minus as minus
+from cmtrack.digits import named_value as named_value
+from cmtrack.digits import number as number
+from cmtrack.digits import p_equals as p_equals
+from cmtrack.digits import p_text as p_text
+from cmtrack.digits import percent as percent
+from cmtrack.digits import percent_with_interval as percent_with_interval
+from cmtrack.digits import plain_number as plain_number
+from cmtrack.digits import points as points
+from cmtrack.digits import rounded as rounded
+from cmtrack.digits import signed as signed
+from cmtrack.digits import signed_or_why as signed_or_why
+from cmtrack.digits import two_places as two_places
+from cmtrack.digits import two_places_interval as two_places_interval
+from cmtrack.digits import with_interval as with_interval
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
@@ -38,28 +36,6 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
-__all__ = [
-    "chance",
-    "count",
-    "in_words",
-    "interval",
-    "level",
-    "minus",
-    "named_value",
-    "number",
-    "p_equals",
-    "p_text",
-    "percent",
-    "percent_with_interval",
-    "plain_number",
-    "points",
-    "rounded",
-    "signed",
-    "signed_or_why",
-    "two_places",
-    "two_places_interval",
-    "with_interval",
-]
 SHORT = 60
 BETWEEN = " · "
 """Between the numbers of a cell of MLflow's tables, where line breaks are lost."""

@@ -85,59 +85,37 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
     for table in page["tables"]:
-        lines += ["", f"### {_plain(table['name'])}", "", *_ranking(table), "", f"*{_plain(table['reading'])}*"]
-    if page["probabilities"]:
-        table = page["probabilities"]
+        lines += _part(table["name"], *_ranking(table), reading=table["reading"])
+    if table := page["probabilities"]:
         body = [[_name(row["cells"][0]), *map(_shown, row["cells"][1:])] for row in table["rows"]]
-        lines += [
-            "",
-            f"### {_plain(table['name'])}",
-            "",
-            *markdown_table(table["heads"], body),
-            "",
-            f"*{_plain(table['reading'])}*",
-        ]
+        lines += _part(table["name"], *markdown_table(table["heads"], body), reading=table["reading"])
     for table in page["segments"]:
         body = [list(map(_shown, row["cells"])) for row in table["rows"]]
-        lines += ["", f"### {_plain(table['name'])}", "", *markdown_table(table["heads"], body)]
-        lines += ["", f"*{_plain(table['reading'])}*"]
+        lines += _part(table["name"], *markdown_table(table["heads"], body), reading=table["reading"])
     if page["further"]:
-        lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
+        lines += _part("Notes", *(f"- {_plain(sentence)}" for sentence in page["further"]))
     if page["gates"]:
         heads = [page["noun"].capitalize(), *page["gates"]["heads"]]
         body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
-        lines += ["", "### Gates", "", *markdown_table(heads, body)]
-    if page["confusions"]:
-        lines += [
-            "",
-            f"### {_plain(page['confusions']['chosen'])} compared with {_plain(page['confusions']['rival'])}",
-            "",
-        ]
-        lines += [_plain(sentence) for sentence in page["confusions"]["sentences"]]
+        lines += _part("Gates", *markdown_table(heads, body))
+    if pair := page["confusions"]:
+        lines += _part(f"{pair['chosen']} compared with {pair['rival']}", *map(_plain, pair["sentences"]))
     if page["flips"]:
-        lines += ["", f"### {_plain(page['flips']['title'])}", ""]
-        lines += [f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]]
+        lines += _part(page["flips"]["title"], *(f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]))
     if page["warnings"]:
-        lines += ["", "### Warnings of the evaluations", ""]
-        lines += [f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"]]
+        warned = (f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"])
+        lines += _part("Warnings of the evaluations", *warned)
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
-        lines += ["", "### Not ranked", "", *markdown_table(["Run", "What", "Why"], body)]
-    lines += ["", "### Record", ""]
-    lines += [f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}" for line in page["record"]["lines"]]
-    for name, table in (("Runs", page["record"]["runs"]), ("Parameters that differ", page["record"]["params"])):
+        lines += _part("Not ranked", *markdown_table(["Run", "What", "Why"], body))
+    record = page["record"]
+    lines += _part("Record", *(f"- {o['name']}: {_plain(o['text'])}{_linked(o['href'])}" for o in record["lines"]))
+    for name, table in (("Runs", record["runs"]), ("Parameters that differ", record["params"])):
         if table:
             body = [
                 [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in table["rows"]
             ]
-            lines += [
-                "",
-                f"#### {name}",
-                "",
-                *markdown_table(table["heads"], body),
-                "",
-                f"*{_plain(table['reading'])}*",
-            ]
+            lines += _part(name, *markdown_table(table["heads"], body), reading=table["reading"], level=4)
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
@@ -166,6 +144,11 @@ def ranking_json(comparison: Comparison) -> str:
             rows.append(shown | {"run_id": name["run_id"]})
     frame = pd.DataFrame(rows)
     return str(frame.to_json(orient="split", index=False, force_ascii=False))
+
+
+def _part(name: str, *body: str, reading: str = "", level: int = 3) -> list[str]:
+    """A part of the Markdown: its heading, its lines, and how to read them."""
+    return ["", f"{'#' * level} {_plain(name)}", "", *body, *(("", f"*{_plain(reading)}*") if reading else ())]
 
 
 def _linked(href: str) -> str:
