@@ -387,7 +387,10 @@ class BaseEvaluation(ABC):
 
         return notebook_html(self)
 
-    def report(self, path: str | Path, *, title: str | None = None, rows: bool = True) -> Path:
+    def report(
+        self, path: str | Path, *, title: str | None = None, rows: bool = True, table: Any = None, row_ids: Any = None,
+        images: str | None = None,
+    ) -> Path:  # fmt: skip
         """Write the report: one HTML file that loads nothing.
 
         It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does not get.
@@ -401,15 +404,26 @@ class BaseEvaluation(ABC):
         rows : bool, default True
             Whether the page lists rows behind the most frequent confusions, 25 of each; ids only where they are kept
             with the rows (``CMTRACK_ROW_IDS``). The page of a run lists those that are logged.
+        table : frame, mapping of columns, or path, optional
+            At most 12 columns that stand beside the rows, their texts cut at 200 characters; no run's page has them.
+        row_ids : str or array-like of shape (n,), optional
+            As in :meth:`cmtrack.Evaluation.rows_where`; the column is not shown.
+        images : str, optional
+            The table's column of addresses of images, of http or https: links, as the page loads nothing by itself.
 
         Returns
         -------
         Path
             The file.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not here, the table has other rows, or an address is none.
         """
         from cmtrack.report.views import write_report
 
-        return write_report(self, path, title, rows=rows)
+        return write_report(self, path, title, rows, table, row_ids, images)
 
     def card(self, title: str = "Evaluation") -> str:
         """Markdown for a model card: result, headline numbers with intervals, data, segments, and what not to trust.

@@ -73,6 +73,23 @@ def version(value: Any) -> str:
     return found[1]
 
 
+_WEB = re.compile(r"(?i:https?)://[\w.:\[\]-]+(?:[/?#][!#-;=?-\[\]_a-~]*)?", re.ASCII)
+MAX_ADDRESS = 2000
+
+
+def web_address(value: Any, what: str) -> str:
+    """The address of a page or picture that a reader may open; it becomes a link.
+
+    ValueError if it is of another scheme than http and https, has a user name, or holds what an address has to encode.
+    """
+    if not isinstance(value, str) or len(value) > MAX_ADDRESS or not _WEB.fullmatch(value):
+        raise ValueError(
+            f"{what} must hold addresses of http or https, without a user name, of at most {MAX_ADDRESS:,} characters "
+            f"of ASCII without blanks, got {str(value)!r:.80}"
+        )
+    return value
+
+
 SERVED = ("http", "https", "mlflow-artifacts")
 """Schemes of folders of artifacts that lie on a server."""
 

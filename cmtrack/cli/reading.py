@@ -101,11 +101,6 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return _read(path, list(dict.fromkeys(find(name, names, path) for name in columns)))
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """All columns of a file."""
-    return _read(path, _column_names(path))
-
-
 def read_scores(path: Path, y_prob: str, labels: Sequence[Any]) -> Any:
     """Scores of rows without labels: a column, or a column a class by a pattern such as ``p_*``."""
     names = _column_names(path)

@@ -65,7 +65,6 @@ def rows_command(
     if ids and table is None:
         raise click.UsageError("--ids needs --table")
     with passing_on(row_ids="--ids"), working() as progress:
-        from cmtrack.cli.reading import read_table
         from cmtrack.cli.show import held
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.evaluation.rows import TOTAL
@@ -74,8 +73,7 @@ def rows_command(
             of_classes(held(progress, run, prefix, tracking_uri, needs_rows=lambda _: True)[1]) for run in runs
         ]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
-            given = None if table is None else read_table(table)
-            frame, sentence = _chosen(kind, runs, evaluations, asked, given, ids, limit)
+            frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
         frame = frame.head(limit)
     if as_json:
@@ -110,6 +108,7 @@ def _chosen(
     limit: int,
 ) -> tuple[pd.DataFrame, str]:  # fmt: skip
     """The frame of the chosen rows, and a sentence on them."""
+    from cmtrack.comparison.rows import pair_of, together_with
     from cmtrack.evaluation.rows import MISMATCH, joined_columns, step_called
 
     one, step = evaluations[0], asked["step"]
@@ -136,7 +135,9 @@ def _chosen(
         return comparison.together(), ""
     else:
         frame = comparison.rows(names[0], names[1], kind)
-    if table is not None:
+    if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
+        shared = together_with(comparison) if kind in ("missed", "suspect") else pair_of(comparison, *names)
+        one = next(iter(shared.values()))
         attributes = {name: column.iloc[frame["row"]] for name, column in joined_columns(one, table, ids).items()}
         new = {f"table_{name}" if name in frame else name: column.to_numpy() for name, column in attributes.items()}
         frame = frame.assign(**new)

@@ -161,7 +161,10 @@ class Comparison:
 
         return draw_figures(self)
 
-    def report(self, path: str | Path, *, title: str | None = None, rows: bool = True) -> Path:
+    def report(
+        self, path: str | Path, *, title: str | None = None, rows: bool = True, table: Any = None, row_ids: Any = None,
+        images: str | None = None,
+    ) -> Path:  # fmt: skip
         """Write the review.
 
         Parameters
@@ -172,6 +175,8 @@ class Comparison:
         rows : bool, default True
             Whether the page lists single rows, ten that the run to take breaks; ids only where they are kept with the
             rows (``CMTRACK_ROW_IDS``).
+        table, row_ids, images : optional
+            What stands beside the rows of a page, as in :meth:`cmtrack.Evaluation.report`.
 
         Returns
         -------
@@ -181,11 +186,11 @@ class Comparison:
         Raises
         ------
         ValueError
-            If the file's ending is another one.
+            If the file's ending is another one, or the table does not fit.
         """
         from cmtrack.report.review.report import write
 
-        return write(self, Path(path), title, rows=rows)
+        return write(self, Path(path), title, rows, table, row_ids, images)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
         """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.

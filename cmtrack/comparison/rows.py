@@ -428,7 +428,8 @@ def _to_check(comparison: Comparison, pair: dict[str, Evaluation], reach: FloatA
     leader, _ = pair.values()
     one, two = map(rows_of, pair.values())
     judged = (in_order_of(leader, run.evaluation) for run in comparison.judged)
-    doubt = suspicion([rows_of(of_classes(e)) for e in judged if why_unpaired(leader, e) is None])
+    sides = [rows_of(of_classes(e)) for e in judged if why_unpaired(leader, e) is None]
+    doubt = suspicion(sides or [one, two])  # of runs joined by ids neither has these rows alone
     moves = (reach > 0) | (one.predicted != two.predicted)
     order = np.lexsort((np.arange(len(one)), -doubt, ~moves))
     order = order[_weighted(one)[order]][:_LISTED]

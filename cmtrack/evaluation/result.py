@@ -846,7 +846,7 @@ class Evaluation(BaseEvaluation):
             Of declared segments, or of columns of the table.
         confident : float or bool, optional
             The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and certain.
-        table : frame or mapping of columns, optional
+        table : frame, mapping of columns, or path of a Parquet or CSV file, optional
             Attributes of the rows, which are joined to them.
         row_ids : str or array-like of shape (n,), optional
             The table's column of ids, in any order where the evaluation has its rows' ids (in memory, or of a run that

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.names import near
-from cmtrack.rows.join import by_ids, by_index, check_ids
-from cmtrack.statistics import LabelDigest
+from cmtrack.rows.join import by_ids, column_called, places_in
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, plain_value, value_texts
+from cmtrack.untrusted import one_line, open_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,7 @@ MISMATCH = "mismatch"
 """What ``predicted`` may be of a step: the right group, by a pair of classes that it does not accept."""
 CLASSES, STEP, ASIDE, OTHER = "c", "s", "m", "o"
 """Codes in names of cells: matrix of classes, of a step (before its place), mismatches, other classes."""
+_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 TOTAL = "total"
 """Entry of a frame's ``attrs``: how many rows there are, of which the frame has the first."""
 
@@ -64,8 +66,6 @@ def rows_where(
         raise ValueError(f"right must be True, False or None, got {right!r:.80}")
     if segment is not None and not isinstance(segment, Mapping):
         raise ValueError(f"segment must map columns to values, such as {{'region': 'north'}}, got {segment!r:.80}")
-    if table is None and row_ids is not None:
-        raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
     composed = None if step is None else step_called(evaluation, step)
     hit = right_rows(rows, composed)
     chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
@@ -85,7 +85,7 @@ def rows_where(
         chosen &= codes == groups.index(given)
         if name == "predicted" and composed is not None and actual == given:
             chosen &= hit  # as the cell of the matrix, whose mismatches are apart
-    joined = None if table is None else joined_columns(evaluation, table, row_ids)
+    joined = joined_columns(evaluation, table, row_ids)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
     places = np.flatnonzero(chosen)
@@ -161,49 +161,56 @@ def frame_of(
     return pd.DataFrame(columns).infer_objects()
 
 
-def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any) -> dict[str, Any]:
+def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4) -> dict[str, Any]:
     """The columns of a table, each as a series with an entry for each row of the evaluation; null where it has none.
 
-    ValueError if the rows of the table are not those of the evaluation.
+    ValueError if the rows of the table are not those of the evaluation, or are not here.
+
+    ``table``: a frame, a mapping of columns or the path of a file; without one there are no columns.
     """
     import pandas as pd
 
+    if table is None and row_ids is not None:
+        raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
+    if table is None:
+        return {}
+    table = _read(Path(table)) if isinstance(table, (str, Path)) else table
     given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
     columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
-    n_rows, n_table = len(evaluation.rows or ()), len(next(iter(columns.values())))
-    digest: LabelDigest | None = evaluation.statistics.row_ids
-    if row_ids is not None and not isinstance(row_ids, str):
-        places = by_index(table, row_ids, n_rows, digest, "evaluate with row_ids=")
-        return {name: column.iloc[places] for name, column in columns.items()}
-    if row_ids is not None and row_ids not in columns:
-        there = f"{listed(list(columns), 12)}{near(row_ids, columns)}"
-        raise ValueError(f"row_ids must be a column of the table, one of {there}, got {row_ids!r:.80}")
-    ids = getattr(evaluation.rows, "ids", None)
-    if row_ids is not None and ids is not None:
-        places = by_ids(columns[row_ids], ids, row_ids)
+    rows = rows_of(evaluation)
+    n_rows, ids = len(rows), rows.ids
+    if isinstance(row_ids, str) and ids is not None:
+        places = by_ids(column_called("row_ids", row_ids, columns), ids, row_ids)
         lacking = int((places < 0).sum())
         if lacking:
             without = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
-            warnings.warn(without, UserWarning, stacklevel=4)
-        places = np.where(places < 0, n_table, places)
+            warnings.warn(without, UserWarning, stacklevel=stacklevel)
+        places = np.where(places < 0, len(columns[row_ids]), places)
         return {name: column.reindex(places).reset_index(drop=True) for name, column in columns.items()}
-    if n_table != n_rows:
-        raise ValueError(
-            f"the table must have a row for each of the {n_rows:,} rows, got {n_table:,}: "
-            f"{abs(n_table - n_rows):,} do not match"
-        )
-    if row_ids is not None:
-        check_ids(columns[row_ids], n_rows, digest, "evaluate with row_ids=")
-    else:
+    order = places_in(table, columns, row_ids, n_rows, evaluation.statistics.row_ids, "evaluate with row_ids=")
+    if row_ids is None:
         warnings.warn(
             "rows of the table are matched by their place alone: give row_ids= to have that checked",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
-    return columns
+    return columns if order is None else {name: column.iloc[order] for name, column in columns.items()}
 
 
-def _in_segment(rows: Predictions, joined: Mapping[str, Any] | None, column: str, value: Any) -> BoolArray:
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    ending = path.name.lower()
+    if not ending.endswith((*_PARQUET, *_CSV)):
+        raise ValueError(f"a table's file must end in {', '.join((*_PARQUET, *_CSV))}, got {path.name!r:.80}")
+    try:
+        open_file(path, own=True).close()
+        return pd.read_parquet(path) if ending.endswith(_PARQUET) else pd.read_csv(path, low_memory=False)
+    except Exception as error:  # pandas and Arrow raise many kinds
+        raise ValueError(f"{path.name!r:.80} could not be read as a table: {one_line(error)[:200]}") from None
+
+
+def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
     """Rows whose segment by a declared column, or whose value in a column of the table, is this one."""
     for one in rows.segments:
         if one.name == column:
@@ -212,7 +219,7 @@ def _in_segment(rows: Predictions, joined: Mapping[str, Any] | None, column: str
                     return np.asarray(one.codes == values.index(wanted))
             texts = value_texts(one.values)
             raise ValueError(f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}")
-    if joined is not None and column in joined:
+    if column in joined:
         return np.asarray(joined[column].isna() if value is None else joined[column] == value)
-    known = [*(one.name for one in rows.segments), *(joined or ())]
+    known = [*(one.name for one in rows.segments), *joined]
     raise ValueError(f"segment must be of one of the columns {known[:20]}, got {column!r:.80}")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.rows import ASIDE, CLASSES, MISMATCH, STEP, right_rows, step_called
+from cmtrack.evaluation.rows import ASIDE, CLASSES, MISMATCH, STEP, joined_columns, right_rows, step_called
 from cmtrack.report import formatting as fmt
+from cmtrack.rows.join import column_called
+from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import MAX_ADDRESS, web_address
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,26 +23,64 @@ if TYPE_CHECKING:
 NUMBERED = "Row numbers count from 0."
 MAX_CELLS, PER_CELL = 20, 25
 """Cells of a matrix, and rows of each."""
-_MAX_SEGMENTS = 6
+_MAX_SEGMENTS, _MAX_COLUMNS = 6, 12
 _TEXT = 200
 
 
-def rows_table(frame: pd.DataFrame, heads: Mapping[str, str], probabilities: Collection[str] = ()) -> dict[str, Any]:
-    """Columns of a frame of rows by their heads; texts are cut where they are long."""
+class Joined(NamedTuple):
+    """Columns of a table, an entry for each row of an evaluation; one of them may have addresses of images."""
+
+    columns: Mapping[str, Any] = MappingProxyType({})
+    images: str | None = None
+
+
+NOTHING_JOINED = Joined()
+
+
+def joined_table(evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None) -> Joined:
+    """What a page that its author asks for shows of a table; a column of ids joins the rows, and is not shown.
+
+    ValueError if the page lists no rows, the table has other rows or too many columns, or an address is none.
+    """
+    if table is None and images is not None:
+        raise ValueError(f"images goes with table=, got {images!r:.80} alone")
+    if table is not None and not rows:
+        raise ValueError("table= needs a page that lists rows, got rows=False")
+    columns = joined_columns(evaluation, table, row_ids, stacklevel=5)
+    for address in () if images is None else column_called("images", images, columns).dropna():
+        web_address(address, f"images={images!r:.80}")
+    if isinstance(row_ids, str) and row_ids != images:
+        columns.pop(row_ids, None)
+    if len(columns) > _MAX_COLUMNS:
+        raise ValueError(f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got {len(columns):,}")
+    return Joined(columns, images)
+
+
+def rows_table(
+    frame: pd.DataFrame,
+    heads: Mapping[str, str],
+    probabilities: Collection[str] = (),
+    joined: Joined = NOTHING_JOINED,
+) -> dict[str, Any]:
+    """Columns of a frame of rows by their heads, and those of a table; texts are cut where they are long."""
     numbers = {"row", *probabilities}
+    columns = [[(_text(value, name in probabilities), name in numbers) for value in frame[name]] for name in heads]
+    for name, column in joined.columns.items():
+        values, most = column.iloc[frame["row"]], MAX_ADDRESS if name == joined.images else _TEXT
+        columns.append([(_text(value, most=most), False) for value in values])
+    titles = [(head, name in numbers) for name, head in heads.items()]
+    links = [len(heads) + place for place, name in enumerate(joined.columns) if name == joined.images]
     return {
-        "heads": [(head, name in numbers) for name, head in heads.items()],
-        "rows": [
-            [(_text(value, name in probabilities), name in numbers) for name, value in zip(heads, row, strict=True)]
-            for row in frame[list(heads)].itertuples(index=False, name=None)
-        ],
+        "heads": [*titles, *((fmt.short(name), False) for name in joined.columns)],
+        "rows": list(zip(*columns, strict=True)),
+        "links": links,
     }
 
 
-def _text(value: Any, probability: bool) -> str:
-    if value is None or value != value:
+def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
+    if is_missing(value):
         return ""
-    return f"{value:.3f}" if probability else fmt.short(value, _TEXT)
+    return f"{value:.3f}" if probability else fmt.short(value, most)
 
 
 def shows_ids(rows: Predictions) -> bool:
@@ -62,7 +104,9 @@ class _Cell(NamedTuple):
     right: bool
 
 
-def behind_confusions(evaluation: BaseEvaluation | None, most: int = MAX_CELLS) -> dict[str, Any] | None:
+def behind_confusions(
+    evaluation: BaseEvaluation | None, most: int = MAX_CELLS, joined: Joined = NOTHING_JOINED
+) -> dict[str, Any] | None:
     """The surest rows of cells of the matrices, a table for each; None without rows or without errors.
 
     The matrices take turns until there are so many tables: confusions first, the largest first, then what is right;
@@ -79,7 +123,7 @@ def behind_confusions(evaluation: BaseEvaluation | None, most: int = MAX_CELLS) 
         (cell.right and not place, k, place) for place, cells in enumerate(matrices) for k, cell in enumerate(cells)
     )
     listed = [matrices[place][k] for _, k, place in sorted(turns[:most], key=lambda turn: (turn[2], turn[1]))]
-    tables = [(cell, _behind(evaluation, evaluation.rows, cell)) for cell in listed]
+    tables = [(cell, _behind(evaluation, evaluation.rows, cell, joined)) for cell in listed]
     confusions = [table for cell, table in tables if cell.step is None and not cell.right]
     scored, total = has_probabilities(evaluation.rows), sum(not cell.right for cell in matrices[0])
     reading = f"{'The surest rows first. ' if scored else ''}{NUMBERED}"
@@ -120,7 +164,7 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
     return sorted(cells, key=lambda cell: (cell.right, -cell.rows))
 
 
-def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell) -> dict[str, Any]:
+def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Joined) -> dict[str, Any]:
     groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
     aside = cell.predicted == ASIDE
     predicted = MISMATCH if isinstance(cell.predicted, str) else groups[cell.predicted]
@@ -140,4 +184,4 @@ def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell) -> dict[str,
     most = "" if cell.rows == len(frame) else f": the first {len(frame)}"
     title = f"{cell.rows:,} {names[0]} {called}{most}"
     words = {"title": title, "reading": "", "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}"}
-    return rows_table(frame, heads, scores) | words
+    return rows_table(frame, heads, scores, joined) | words

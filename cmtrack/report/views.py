@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import BETWEEN, level, markdown_table, markdown_text, metric_title
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
-from cmtrack.report.rows import behind_confusions, opened
+from cmtrack.report.rows import NOTHING_JOINED, Joined, behind_confusions, joined_table, opened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +91,7 @@ def report_html(
     subtitle: str = "",
     problems: Sequence[str] = (),
     rows: BaseEvaluation | None = None,
+    joined: Joined = NOTHING_JOINED,
 ) -> str:
     """The report as one HTML document without any reference to the outside.
 
@@ -98,10 +99,11 @@ def report_html(
     ``title``: by default "Evaluation".
     ``problems``: what could not be drawn.
     ``rows``: the evaluation with the rows that the page may list; by default it lists none.
+    ``joined``: what stands beside them.
     """
     view = view_of(evaluation)
     told, content = view.told(evaluation), view.content(evaluation)
-    behind = behind_confusions(rows)
+    behind = behind_confusions(rows, joined=joined)
     opens = opened(behind)
     blocks = [figure_block(picture, opens) for picture in pictures.values()]
     first = _first_picture(pictures)
@@ -214,12 +216,16 @@ def _as_json(table: pd.DataFrame) -> str:
     return str(table.to_json(orient="split", index=False, force_ascii=False))
 
 
-def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None, *, rows: bool = True) -> Path:
+def write_report(
+    evaluation: BaseEvaluation, path: str | Path, title: str | None, rows: bool, table: Any, row_ids: Any,
+    images: str | None,
+) -> Path:  # fmt: skip
     """Write the report with its figures; see :meth:`BaseEvaluation.report`."""
     path = Path(path)
     if path.suffix.lower() != ".html":
         raise ValueError(f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON")
+    joined = joined_table(evaluation, rows, table, row_ids, images)
     problems: list[str] = []
-    pictures = drawn(evaluation, problems)
-    listed = evaluation if rows else None
-    return write_text(path, report_html(evaluation, pictures, title=title, problems=problems, rows=listed))
+    pictures, listed = drawn(evaluation, problems), evaluation if rows else None
+    page = report_html(evaluation, pictures, title=title, problems=problems, rows=listed, joined=joined)
+    return write_text(path, page)

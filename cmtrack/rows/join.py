@@ -4,31 +4,57 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.names import near
 from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.inputs import IntArray, listed
 from cmtrack.statistics.labels import encode_row_ids
 from cmtrack.statistics.predictions import RowIds
 
 ID_KEY = "CMTRACK_ID_KEY"
 
 
-def by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
-    """The row of a DataFrame, found by its index, of each of n rows with these ids; all must be there.
+def column_called(argument: str, name: Any, columns: Mapping[Any, Any]) -> Any:
+    """The column of a table that an argument names; ValueError if there is none."""
+    if not isinstance(name, str) or name not in columns:
+        there = f"{listed(list(columns), 12)}{near(str(name), map(str, columns))}"
+        raise ValueError(f"{argument} must be a column of the table, one of {there}, got {name!r:.80}")
+    return columns[name]
 
-    ValueError if it is none, ids repeat or are missing, or they are not those of the digest.
+
+def places_in(
+    table: Any, columns: Mapping[Any, Any], row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
+) -> IntArray | None:
+    """The row of a table, found by its index, of each of n rows with these ids; None where both have one order.
+
+    ValueError if numbers of rows or ids differ; the text says what to do ``instead`` where a run has no ids.
     """
+    if row_ids is not None and not isinstance(row_ids, str):
+        return _by_index(table, row_ids, n_rows, digest, instead)
+    n_table = len(next(iter(columns.values())))
+    if n_table != n_rows:
+        raise ValueError(
+            f"the table must have a row for each of the {n_rows:,} rows, got {n_table:,}: "
+            f"{abs(n_table - n_rows):,} do not match"
+        )
+    if row_ids is not None:
+        _check_ids(column_called("row_ids", row_ids, columns), n_rows, digest, instead)
+    return None
+
+
+def _by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
     import pandas as pd
 
     if not isinstance(table, pd.DataFrame):
         raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}")
     if len(row_ids) != n_rows:
         raise ValueError(f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}")
-    check_ids(row_ids, n_rows, digest, instead)
+    _check_ids(row_ids, n_rows, digest, instead)
     if not table.index.is_unique:
         repeats = table.index[table.index.duplicated()]
         raise ValueError(
@@ -86,11 +112,8 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     return np.asarray(places, dtype=np.int64)
 
 
-def check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
-    """Check row ids against the digest of a run, which cannot show which ids differ.
-
-    ValueError if there is no digest (the text says what to do ``instead``), or they are others.
-    """
+def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
+    """Check row ids against the digest of a run, which cannot show which ids differ."""
     if digest is None:
         raise ValueError(f"it was logged without row ids: {instead}")
     given = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))

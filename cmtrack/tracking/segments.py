@@ -12,7 +12,7 @@ from cmtrack.comparison.comparability import of_classes
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import with_segments
 from cmtrack.report.views import segments_json
-from cmtrack.rows.join import by_index, check_ids
+from cmtrack.rows.join import places_in
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
@@ -123,29 +123,18 @@ def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_tr
 
     ValueError if they do not match.
     """
-    n_rows = evaluation.statistics.digest.rows
-    n_table = len(next(iter(columns.values())))
-    if row_ids is not None and not isinstance(row_ids, str):
-        return by_index(table, row_ids, n_rows, evaluation.statistics.row_ids, _INSTEAD)
-    if n_table != n_rows:
-        raise ValueError(
-            f"the table must have a row for each of the {n_rows:,} rows of the run, got {n_table:,}: "
-            f"{abs(n_table - n_rows):,} do not match"
-        )
-    if row_ids is not None:
-        if row_ids not in columns:
-            raise ValueError(f"row_ids must be a column of the table, got {row_ids!r:.80}")
-        check_ids(columns[row_ids], n_rows, evaluation.statistics.row_ids, _INSTEAD)
-    if y_true is not None:
+    statistics = evaluation.statistics
+    places = places_in(table, columns, row_ids, statistics.digest.rows, statistics.row_ids, _INSTEAD)
+    if places is None and y_true is not None:
         _check_labels(evaluation, columns[y_true])
-    elif row_ids is None:
+    elif places is None and row_ids is None:
         warnings.warn(
             "rows of the table are matched to those of the run by their place alone: give row_ids= or y_true= to have "
             "that checked",
             UserWarning,
             stacklevel=4,
         )
-    return None
+    return places
 
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:

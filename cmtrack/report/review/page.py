@@ -42,7 +42,7 @@ from cmtrack.report.review.phrases import (
 from cmtrack.report.review.record import record
 from cmtrack.report.review.rows import behind, flips
 from cmtrack.report.review.shown import MAX_RUNS, changes_of, judged_section, of_classes, rival
-from cmtrack.report.rows import opened
+from cmtrack.report.rows import NOTHING_JOINED, Joined, opened
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -79,14 +79,15 @@ _CONTENTS = {
 
 
 def context(
-    comparison: Comparison, title: str | None, pictures: Mapping[str, Picture], rows: bool = True
-) -> dict[str, Any]:
-    """Everything on the page; single rows where they may be shown."""
+    comparison: Comparison, title: str | None, pictures: Mapping[str, Picture], rows: bool = True,
+    joined: Joined = NOTHING_JOINED,
+) -> dict[str, Any]:  # fmt: skip
+    """Everything on the page; single rows where they may be shown, and what stands beside them."""
     said = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
     drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
-    flipped = flips(comparison, rows)
-    listed = behind(comparison, flipped) if rows else None
+    flipped = flips(comparison, rows, joined)
+    listed = behind(comparison, flipped, joined) if rows else None
     opens = opened(listed)
     page = {
         "title": title or default_title(comparison),

@@ -21,6 +21,7 @@ from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import context, ranking_tables
 from cmtrack.report.review.page import table as table_of
+from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table
 from cmtrack.untrusted import for_page, printable, printable_json
 
 if TYPE_CHECKING:
@@ -31,19 +32,26 @@ _COLOURS = ("#2a86d1", "#d9730d")
 """Of the bars in a notebook: of runs that may be the best, and that are ruled out; 3 : 1 or more on white and black."""
 
 
-def write(comparison: Comparison, path: Path, title: str | None = None, *, rows: bool = True) -> Path:
+def write(
+    comparison: Comparison, path: Path, title: str | None, rows: bool, table: Any, row_ids: Any, images: str | None
+) -> Path:
     """Write the review; the file's ending says as what.
 
     The file is whole or not there: it is written beside its place and then moved. Folders are made if need be.
 
-    ValueError if the ending is another one.
+    ValueError if the ending is another one, or the table does not fit.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"a review must end in one of {list(SUFFIXES)}, got {path.name!r}")
+    ranking = comparison.ranking
+    if table is not None and (suffix != ".html" or ranking is None or ranking.over):
+        raise ValueError(f"table= needs an .html page of ranked runs, got {path.name!r:.80} of {comparison!r:.80}")
+    evaluation = None if ranking is None else ranking.foremost.evaluation
+    joined = joined_table(evaluation, rows, table, row_ids, images)
     if suffix == ".html":
-        content = html(comparison, title, rows=rows)
+        content = html(comparison, title, rows=rows, joined=joined)
     elif suffix == ".md":
         content = markdown(comparison, title)
     else:
@@ -57,15 +65,17 @@ def html(
     *,
     pictures: Mapping[str, Picture] | None = None,
     rows: bool = True,
+    joined: Joined = NOTHING_JOINED,
 ) -> str:
     """One HTML document without any reference to the outside.
 
     ``pictures``: the figures where they are drawn already.
     ``rows``: whether single rows are listed.
+    ``joined``: what stands beside them.
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
-    values = context(comparison, title, shown, rows)
+    values = context(comparison, title, shown, rows, joined)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", data=payload(comparison), **values)
 

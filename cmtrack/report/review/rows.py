@@ -17,7 +17,16 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.review.cells import Table, cell
 from cmtrack.report.review.phrases import Say, say_of
 from cmtrack.report.review.shown import rival
-from cmtrack.report.rows import MAX_CELLS, NUMBERED, behind_confusions, has_probabilities, rows_table, shows_ids
+from cmtrack.report.rows import (
+    MAX_CELLS,
+    NOTHING_JOINED,
+    NUMBERED,
+    Joined,
+    behind_confusions,
+    has_probabilities,
+    rows_table,
+    shows_ids,
+)
 from cmtrack.rows import Flips
 from cmtrack.statistics.predictions import Predictions
 
@@ -29,7 +38,7 @@ _MOST_FITTED = 50
 """Classes up to which the difficulty of rows is fitted, each by itself."""
 
 
-def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
+def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JOINED) -> dict[str, Any] | None:
     """The rows that the run to take breaks and fixes against its rival; None where they are not paired.
 
     Parameters
@@ -37,6 +46,8 @@ def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
     comparison : Comparison
     rows : bool, default True
         Whether single rows are listed.
+    joined : Joined
+        What stands beside them; paired runs have the same rows in one order.
     """
     ranking = comparison.ranking
     other = None if ranking is None or ranking.over else rival(ranking)
@@ -57,28 +68,30 @@ def flips(comparison: Comparison, rows: bool = True) -> dict[str, Any] | None:
         "run": other.name,
         "sentences": list(filter(None, sentences)),
         "classes": table,
-        "broken": _broken(comparison, other, ranking.foremost, say) if rows else None,
-        "others": _others(comparison, ranking, other, say) if rows else [],
+        "broken": _broken(comparison, other, ranking.foremost, say, joined) if rows else None,
+        "others": _others(comparison, ranking, other, say, joined) if rows else [],
     }
 
 
-def _others(comparison: Comparison, ranking: Ranking, known: Ranked, say: Say) -> list[dict[str, Any]]:
+def _others(comparison: Comparison, ranking: Ranking, known: Ranked, say: Say, joined: Joined) -> list[dict[str, Any]]:
     """The same in brief against other runs than the rival, the first of the ranking."""
     chosen, out = ranking.foremost, list[dict[str, Any]]()
     for other in ranking.runs:
         if len(out) < MAX_OTHERS and other is not known and _paired(other, chosen):
             whole = comparison.flips(other.run_id or other.name, chosen.run_id or chosen.name)
-            sentence, broken = _whole(whole, say(other.name), say(chosen.name)), _broken(comparison, other, chosen, say)
+            sentence = _whole(whole, say(other.name), say(chosen.name))
+            broken = _broken(comparison, other, chosen, say, joined)
             out.append({"run": other.name, "sentence": sentence, "broken": broken})
     return out
 
 
-def behind(comparison: Comparison, shown: dict[str, Any] | None) -> dict[str, Any] | None:
+def behind(comparison: Comparison, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
     """Rows behind cells of the matrix of the run to take: tables for what those of pairs leave of the page's limit."""
     ranking = comparison.ranking
     if ranking is None or ranking.over:
         return None
-    found = behind_confusions(ranking.foremost.evaluation, MAX_CELLS - (1 + len(shown["others"]) if shown else 0))
+    most = MAX_CELLS - (1 + len(shown["others"]) if shown else 0)
+    found = behind_confusions(ranking.foremost.evaluation, most, joined)
     return None if found is None else found | {"of": say_of(comparison)(ranking.foremost.name)}
 
 
@@ -149,7 +162,7 @@ def _by_class(found: Flips) -> tuple[Table | None, str]:
     return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
 
 
-def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> Table | None:
+def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say, joined: Joined) -> Table | None:
     """The surest of the rows that only the rival gets right."""
     frame = comparison.rows(other.run_id or other.name, chosen.run_id or chosen.name, "broken")
     total, heads = int(frame.attrs[TOTAL]), {"row": "Row"}
@@ -169,4 +182,4 @@ def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say) -> 
     most = "" if shown == total else f": the first {shown}"
     title = f"{fmt.counted(total, 'row')} that only {say(other.name)} gets right{most}"
     order = "The probability of the label falls most in the first. " if scored and shown > 1 else ""
-    return rows_table(frame.head(LISTED), heads, scores) | {"title": title, "reading": f"{order}{NUMBERED}"}
+    return rows_table(frame.head(LISTED), heads, scores, joined) | {"title": title, "reading": f"{order}{NUMBERED}"}

@@ -96,7 +96,7 @@ def test_rows_by_place_alone_are_warned_of(runs):
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        (lambda t: t.head(590), {"row_ids": "id"}, "600 rows of the run, got 590: 10 do not match"),
+        (lambda t: t.head(590), {"row_ids": "id"}, "each of the 600 rows, got 590: 10 do not match"),
         (lambda t: t.iloc[::-1], {"row_ids": "id"}, "the same ids in another order"),
         (lambda t: t.assign(id=["x", *IDS[1:]]), {"row_ids": "id"}, "some are of other rows"),
         (lambda t: t.assign(id="x"), {"row_ids": "id"}, "must not repeat"),
@@ -104,7 +104,7 @@ def test_rows_by_place_alone_are_warned_of(runs):
         (lambda t: t.set_index("region"), {"row_ids": IDS}, "index of the table must not repeat"),
         (lambda t: t, {"row_ids": IDS[:5]}, "those of the 600 rows of the run, got 5"),
         (lambda t: t.assign(y=np.roll(ACTUAL, 1)), {"y_true": "y"}, f"{MOVED} of 600 rows"),
-        (lambda t: t, {"row_ids": "ids"}, "row_ids must be a column of the table, got 'ids'"),
+        (lambda t: t, {"row_ids": "ids"}, "row_ids must be a column of the table, one of .*'id'.*, got 'ids'"),
         (lambda t: t, {"y_true": "why"}, "table must have the column 'why'"),
         (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold two values"),
         (lambda t: t.drop(columns="age"), {"row_ids": "id"}, "table must have the column 'age'"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate
+from cmtrack.cli.rows import _chosen
 from support.problems import random_labels, random_probabilities
 
 Y, A, B = (list(map(int, text)) for text in ("0001122210", "0011120220", "0201022111"))
@@ -164,6 +165,17 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
         assert comparison.flips("A", "B").n.tolist() == [5]
     with pytest.raises(ValueError, match="different rows"):
         compare({"A": runs["A"], "B": evaluate(y, y)}, rank_by="multiclass/accuracy").rows("A", "B")
+
+
+@pytest.mark.filterwarnings("ignore:.*rows of the same ids")
+@pytest.mark.parametrize("kind", ["broken", "deciding", "missed"])
+def test_the_command_joins_a_table_to_the_rows_that_runs_share(kind: str) -> None:
+    ids, other = np.array([f"r{k}" for k in range(10)]), [5, 3, 1, 4, 9, 7]
+    runs = evaluate(Y, A, row_ids=ids), evaluate(np.array(Y)[other], np.array(B)[other], row_ids=ids[other])
+    table = {"key": ids, "text": [f"text of {one}" for one in ids]}
+    frame, _ = _chosen(kind, ("A", "B"), [*runs], {"step": None, "missed": 1}, table, "key", 25)
+    assert len(frame) >= 4
+    assert frame["text"].tolist() == [f"text of {one}" for one in frame["id"]]
 
 
 def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:

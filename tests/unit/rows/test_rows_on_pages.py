@@ -226,6 +226,81 @@ def test_long_texts_are_cut_and_many_cells_capped() -> None:
     assert "<i>" not in page
 
 
+def texts_of_rows() -> pd.DataFrame:
+    rows = np.random.default_rng(0).permutation(N)
+    return pd.DataFrame(
+        {
+            "id": rows + 5000,
+            "text": [f"t{k} <script>" + "a" * 150 + "the middle" + "b" * 150 for k in rows],
+            "url": [f"https://pictures.example/{k}.png?a=1&b='" if k % 3 else None for k in rows],
+        }
+    )
+
+
+def test_a_page_shows_columns_of_a_table_where_its_author_asks(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("views", "review.report"):
+        monkeypatch.setattr(f"cmtrack.report.{module}.drawn", lambda subject, problems: {})
+    texts_of_rows().to_csv(tmp_path / "texts.csv", index=False)
+    for subject, tables in ((scored(0.5, 3), 9), (comparison, 12)):
+        given = {"table": tmp_path / "texts.csv", "row_ids": "id", "images": "url"}
+        bare = subject.report(tmp_path / "bare.html").read_text()
+        page = subject.report(tmp_path / "page.html", **given).read_text()
+        cells = re.findall(
+            r'<td class="n">(\d+)</td>.*?<td class="text">(t\d+ .*?)</td><td class="text">(.*?)</td>', page
+        )
+        assert 25 < len(cells) <= MAX_CELLS * PER_CELL
+        for row, text, link in cells:
+            assert text == f"t{row} &lt;script&gt;{'a' * (91 - len(row) - 1)}…{'b' * 99}"
+            address = f"https://pictures.example/{row}.png?a=1&amp;b=&#39;" if int(row) % 3 else ""
+            rel = 'target="_blank" rel="noopener noreferrer" referrerpolicy="no-referrer"'
+            assert link == (f'<a href="{address}" {rel}>{address}</a>' if address else "")
+        assert page.count("<th>text</th><th>url</th>") == page.count('<details class="rows">') <= tables
+        assert "<th>id</th>" not in page
+        assert "the middle" not in page
+        assert not re.search(r"(src|srcset|poster)=.https?:|url\(.?https?:", page)
+        policies = [
+            re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', one) for one in (bare, page)
+        ]
+        assert policies[0] == policies[1]
+        assert len(policies[0]) == 1
+        assert not any(word in bare for word in ("pictures.example", "aaaaaaaa", "<th>url</th>"))
+    with pytest.raises(ValueError, match=r"table= needs an \.html page of ranked runs, got 'review\.md'"):
+        comparison.report(tmp_path / "review.md", **given)
+    frame = scored(0.5, 3).rows_where(table=texts_of_rows(), row_ids="id")
+    assert "<script>" not in frame._repr_html_()
+    assert "https://pictures.example/" in frame._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"images": "url"}, "images goes with table=, got 'url' alone"),
+        ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
+        ({"table": {"x": range(N)}, "rows": False}, "table= needs a page that lists rows, got rows=False"),
+        ({"table": {"x": range(3)}}, "the table must have a row for each of the 300 rows, got 3"),
+        ({"table": {"x": range(N)}, "images": "url"}, "images must be a column of the table, one of .*, got 'url'"),
+        ({"table": {"x": range(N)}, "images": ["x"]}, "images must be a column of the table, one of .*, got .'x'."),
+        ({"table": {f"x{k}": range(N) for k in range(13)}}, "at most 12 columns of a table beside ids, got 13"),
+        ({"table": "texts.xlsx"}, "a table's file must end in .parquet, .pq, .csv, .csv.gz, got 'texts.xlsx'"),
+        ({"table": "https://elsewhere.example/texts.csv"}, "'texts.csv' could not be read as a table: .*No such file"),
+        *(
+            ({"table": {"x": [address] * N}, "images": "x"}, "images='x' must hold addresses of http or https, .* got ")
+            for address in (
+                "javascript:alert(1)", "data:image/png;base64,AA==", "//host/a.png", "a.png", "", 7, "https://me@host/a",
+                'http://host/a"onclick=', "http://host/a b", "http://host/\u05d0", "https://host/" + "a" * 2000,
+            )
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:rows of the table are matched by their place")
+def test_what_is_refused_of_a_table(given: dict, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=words):
+        scored(0.5, 3).report(tmp_path / "page.html", **given)
+    assert not (tmp_path / "page.html").exists()
+
+
 @pytest.mark.parametrize(("setting", "listed"), [("auto", True), ("off", False)])
 def test_the_report_of_a_run_lists_what_is_logged(
     setting: str, listed: bool, store: str, monkeypatch: pytest.MonkeyPatch
