@@ -14,7 +14,7 @@ from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FREQUENCY, WHOLE, FloatArray, IntArray, not_whole
 from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
-from cmtrack.statistics.probabilities import DECISIONS, ROUNDING, Normalize, most_off, sum_rule
+from cmtrack.statistics.probabilities import DECISIONS, ROUNDING, Normalize, most_off, out_of_range, sum_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +188,8 @@ class Faults:
         for column, part in enumerate(parts):
             if self.scores.outside[column]:
                 low, high = self.scores.low[column], self.scores.high[column]
-                raise ValueError(
-                    f"{what} must lie in [0, 1], got {low if low < -ROUNDING else high} and the like in "
-                    f"{self.scores.outside[column]} of {self.n_rows} rows ({part}); decision values of an SVC or Ridge "
-                    "go to y_score, for metrics of ranking"
-                )
+                rows = f"{self.scores.outside[column]} of {self.n_rows} rows ({part})"
+                raise ValueError(out_of_range(what, f"{low if low < -ROUNDING else high} and the like in {rows}"))
         if self.off:
             raise ValueError(
                 f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the worst is off by "

@@ -160,10 +160,7 @@ class Probabilities:
         wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
         if wrong.any():
             value, row = self._first(values, wrong, rows, order)
-            elsewhere = "; decision values of an SVC or Ridge go to y_score, for metrics of ranking"
-            raise ValueError(
-                f"{self.what} must lie in [0, 1], got {value} at row {row}{elsewhere if self.what == 'y_prob' else ''}"
-            )
+            raise ValueError(out_of_range(self.what, f"{value} at row {row}"))
 
     @staticmethod
     def _first(values: FloatArray, wrong: BoolArray, rows: slice, order: IntArray | None) -> tuple[float, int]:
@@ -230,6 +227,15 @@ def check_normalize(normalize: Normalize) -> Normalize:
 def most_off(normalize: Normalize) -> float:
     """The largest distance of a row's sum from 1."""
     return ROW_SUM_TOLERANCE if normalize is False else MOST_SUM - 1 + ROUNDING
+
+
+def out_of_range(what: str, got: str) -> str:
+    """The error of numbers that are no probabilities, and what is to be done with those that are given instead."""
+    ways_out = (
+        "; logits of a network become probabilities by softmax, of two classes by sigmoid, or go to a hook's logits=; "
+        "decision values of an SVC or Ridge go to y_score, for metrics of ranking"
+    )
+    return f"{what} must lie in [0, 1], got {got}{ways_out if what == 'y_prob' else ''}"
 
 
 def sum_rule(normalize: Normalize) -> str:
