@@ -428,8 +428,7 @@ class BaseEvaluation(ABC):
     def card(self, title: str = "Evaluation") -> str:
         """Markdown for a model card: result, headline numbers with intervals, data, segments, and what not to trust.
 
-        The sentences are those of the report. It is a section: Hugging Face's ``ModelCard.text`` and the cards of skops
-        take it as it is.
+        The sentences are those of the report. It is a section of Markdown, to be put into a card of any kind.
 
         Examples
         --------
