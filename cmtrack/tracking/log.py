@@ -171,6 +171,7 @@ def log_evaluation(
     Spec.check_names(options, "log_evaluation")
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
+    problem: Exception | None = None
     try:
         with forks_wait():
             if isinstance(evaluation_or_y_true, BaseEvaluation):
@@ -198,9 +199,13 @@ def log_evaluation(
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
-        return _not_computed(error, given, predictions, run_id, strict)
+        if not isinstance(evaluation_or_y_true, BaseEvaluation):
+            return _not_computed(error, given, predictions, run_id, strict)
+        evaluation, problem = evaluation_or_y_true, error  # kept as it came
     with forks_wait():
         try:
+            if problem is not None:
+                raise problem
             from mlflow import get_tracking_uri
 
             check_prefix(prefix)
@@ -211,7 +216,6 @@ def log_evaluation(
                 chosen, prefix, step, _model(model_id), get_tracking_uri(), on_existing, metrics, predictions,
                 checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
-            problem: Exception | None = None
         except Exception as error:
             wanted, problem = Destination(predictions=settings.safe(predictions)), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
@@ -318,6 +322,7 @@ def _not_computed(
         path = spool.keep_inputs(given) if given else None
         if path is not None:
             kept = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
+            kept += "; `cmtrack spool` says how to log them"
     except Exception as second:
         kept += f" ({second})"
     tell(f"the evaluation failed: {error} ({kept})")

@@ -164,6 +164,17 @@ def test_what_is_no_name_of_data_is_refused_and_the_evaluation_kept(store, name,
     assert logged.status == "saved"
 
 
+def test_an_evaluation_with_a_wrong_option_is_kept_as_it_came(store):
+    evaluation = evaluate([0, 1], [0, 1])
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match=r"binary/npvs.*is kept in .*; `cmtrack push") as caught,
+    ):
+        logged = log_evaluation(evaluation, headline=["binary/npvs"])
+    assert (logged.status, logged.evaluation is evaluation, len(caught)) == ("saved", True, 1)
+    assert type(evaluation).load(logged.path / "artifacts") == evaluation
+
+
 @pytest.mark.usefixtures("drawn")
 def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     client, run_id, _ = logged
@@ -352,7 +363,8 @@ def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(store, seven_cl
 
 def test_bad_input_warns_keeps_the_inputs_and_logs_nothing(store, seven_classes):
     y, p = seven_classes
-    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="y_prob must have shape"):
+    said = "y_prob must have shape .*inputs are kept in .*; `cmtrack spool` says how to log them"
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match=said):
         result = log_evaluation(y, y_prob=p[:, :5])
     assert result.status == "failed"
     with np.load(result.path / "inputs.npz", allow_pickle=False) as kept:
