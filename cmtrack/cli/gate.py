@@ -13,6 +13,7 @@ from cmtrack.cli.compare import (
     check_gates,
     compared,
     one_run,
+    read_rank_by,
 )
 from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
 from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
@@ -38,13 +39,13 @@ class NotJudged(Failed):
 
 
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Exit with code 2 on any error: 1 means that a gate failed, and nothing else."""
+    """Check the options first, and exit with code 2 on any error: 1 means that a gate failed, and nothing else."""
 
     @functools.wraps(function)
-    def wrapped(*args: Any, **options: Any) -> Any:
+    def wrapped(**options: Any) -> Any:
         try:
             with plain_errors():
-                return function(*args, **options)
+                return function(**options | _by_gates(**options))
         except (KeyboardInterrupt, click.Abort):
             raise NotJudged("interrupted: the run was not judged") from None
         except click.ClickException as error:
@@ -53,6 +54,24 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
             raise NotJudged(error.message) from None
 
     return wrapped
+
+
+def _by_gates(
+    against: str | None, require: tuple[str, ...], rank_by: tuple[str, ...] | None, rule: Path | None, **_: Any
+) -> dict[str, Any]:
+    """What a run is judged by, checked before a store is asked: with a rule, its gates and its baseline."""
+    fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
+    if fixed is not None:
+        require, against = fixed.require, against or fixed.values.get("against")
+    if not require and against is None:
+        raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
+    if require and rank_by:
+        raise click.UsageError("--rank-by is what the run is judged by without --require: give one of them")
+    with working() as step:
+        step("loading libraries", 0, 1)
+        check_gates(require, against)
+        read_rank_by(rank_by or ())
+    return {"against": against, "require": require, "rule": fixed}
 
 
 @main.command(
@@ -77,7 +96,7 @@ def gate_command(
     against: str | None,
     require: tuple[str, ...],
     rank_by: tuple[str, ...] | None,
-    rule: Path | None,
+    rule: Rule | None,
     tracking_uri: str | None,
     summary_file: Path | None,
     as_json: bool,
@@ -96,24 +115,16 @@ def gate_command(
       2  it could not be judged: wrong usage, no such run, no server, a damaged evaluation,
          a baseline that was judged on other data, or a gate that the rows cannot decide
     """
-    fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
-    if fixed is not None:
-        require, against = fixed.require, against or fixed.values.get("against")
-    if not require and against is None:
-        raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
-    if require and rank_by:
-        raise click.UsageError("--rank-by is what the run is judged by without --require: give one of them")
     with working() as step:
-        step("loading libraries", 0, 1)
-        from cmtrack.comparison.verdict import ALWAYS_DEFINED, verdict_of
+        from cmtrack.comparison.criterion import ALWAYS_DEFINED
+        from cmtrack.comparison.verdict import verdict_of
 
-        check_gates(require, against)
         comparison = compared(  # without the gates, which would hide the numbers of a run that they stop
             step,
             runs=(run,) if against is None else (run, against),  # the default metric is one that either of them has
             against=against,
-            rank_by=(ALWAYS_DEFINED,) if require and fixed is None else rank_by,
-            rule=None if fixed is None else fixed.without_gates(ALWAYS_DEFINED if require else None),
+            rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
+            rule=None if rule is None else rule.without_gates(ALWAYS_DEFINED if require else None),
             tracking_uri=None if tracking_uri is None else (tracking_uri,),
             **options,
         )
@@ -122,12 +133,12 @@ def gate_command(
         raise NotJudged(verdict.why)
     review = _review_of(verdict.run)
     if summary_file is not None:
-        _append(summary_file, for_page(_markdown(verdict, verdict.run, fixed, review)))
+        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review)))
     if as_json:
-        named = {} if fixed is None else {"rule": {"file": fixed.name, "sha256": fixed.sha256}}
+        named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
         echo_json(verdict.to_dict() | named)
     else:
-        _print(terminal(), verdict, verdict.run, fixed, review)
+        _print(terminal(), verdict, verdict.run, rule, review)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
@@ -167,7 +178,7 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
     lines = [
         _heading(verdict, "### "),
         "",
-        _judged(verdict, run, _in_code),
+        _judged(verdict, run, lambda name: "`" + name.replace("`", "'") + "`"),
         "",
         "| required | value | |",
         "|---|---|---|",
@@ -287,10 +298,6 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
         return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
     return f"{text} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
-
-
-def _in_code(name: str) -> str:
-    return "`" + name.replace("`", "'") + "`"
 
 
 def _cell(text: str) -> str:

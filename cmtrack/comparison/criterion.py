@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 FALLBACK = "multiclass/matthews_corrcoef"
+ALWAYS_DEFINED = "multiclass/accuracy"
+"""The metric that hides no run: it is defined whatever a run predicts."""
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 

@@ -12,16 +12,13 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
-from cmtrack.comparison.criterion import RankBy
+from cmtrack.comparison.criterion import ALWAYS_DEFINED, RankBy
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import Ranked
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.own import UNKNOWN, near_or_own
-
-ALWAYS_DEFINED = "multiclass/accuracy"
-"""Criterion of two runs where gates alone decide: it hides no run with an undefined metric."""
 
 
 class NotJudged(Enum):

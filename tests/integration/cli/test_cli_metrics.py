@@ -238,6 +238,11 @@ def test_the_newest_run_is_the_last_finished_one_with_an_evaluation_and_is_named
     assert run("gate", "--latest", *require[:3], "multiclass/accuracy > 0.99").exit_code == 1
 
 
+@pytest.mark.parametrize("words", [(), ("--require", "multiclass/accuracy >"), ("--against", "x", "--rank-by", "a=b")])
+def test_a_gate_that_cannot_judge_asks_no_store(run, words):
+    assert "The newest run is" not in refusal(run("gate", "--latest", "--experiment", "runs", *words))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
