@@ -48,6 +48,8 @@ class Entry:
         True for a flag that may be repeated.
     of_flag : type, default str
         Type of the flag's value; of a path, that of a file that is read.
+    of_texts : callable, optional
+        From the values of a flag that is repeated to that of the option.
     metavar : str
         The flag's value, as its help calls it.
     form : str
@@ -69,6 +71,7 @@ class Entry:
     choices: Mapping[str, Any] | None = None
     several: bool = False
     of_flag: type = str
+    of_texts: Callable[[Any], Any] = _same
     metavar: str | None = None
     form: str = ""
     in_query: bool = False

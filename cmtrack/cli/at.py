@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
-from cmtrack.cli.frame import BadInput, bad_input, echo, echo_json, plain, terminal, working
+from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
+from cmtrack.cli.frame import bad_input, echo, echo_json, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.cli.show import held
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.transport import Transported
-    from cmtrack.grouping import Label
 
 _MOST_SHARES = 8
 
@@ -27,8 +26,8 @@ _MOST_SHARES = 8
 @click.option(
     "--prevalence",
     multiple=True,
-    metavar="SHARE",
-    help="Share of the positive class or group, or NAME=SHARE of a class or group; repeatable.",
+    metavar="[NAME=]SHARE",
+    help="Share of the positive class or group, or of the class or group of this NAME; repeatable.",
 )
 @click.option(
     "--target",
@@ -37,9 +36,7 @@ _MOST_SHARES = 8
 )
 @click.option("--y-prob", metavar="COLUMN", help="Column of the scores in the file, or a pattern such as 'p_*'.")
 @click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def at_command(
     run: str,
     prevalence: Sequence[str],
@@ -63,42 +60,22 @@ def at_command(
         where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=lambda _: target is not None)
         from cmtrack.cli.reading import read_scores
         from cmtrack.comparison.comparability import of_classes
+        from cmtrack.comparison.spec import shares_of
 
         with bad_input():
             judged = of_classes(evaluation)
             if target is not None and y_prob is not None:
                 there = judged.at(read_scores(target, y_prob, judged.labels))
             else:
-                names = [*judged.labels, *(name for step in judged.reduced for name in step.labels)]
-                there = judged.at(_shares(prevalence, names), rows=rows)
+                there = judged.at(shares_of(prevalence, "--prevalence"), rows=rows)
         frame = there.to_frame()
     if as_json:
-        records = frame.astype(object).where(frame.notna(), None).to_dict("records")
         shares = {str(label): share for label, share in there.shares.items()}
         fit = None if math.isnan(there.fit_pvalue) else there.fit_pvalue
-        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": list(there.warnings)})
+        records, warned = frame.to_dict("records"), list(there.warnings)
+        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": warned})
         return
     _print(there)
-
-
-def _shares(texts: Sequence[str], names: Sequence[Label]) -> Any:
-    """The share of ``0.02``, or shares by name of ``spam=0.02``."""
-    by_text = {str(name): name for name in names}
-    named: dict[Any, float] = {}
-    for text in texts:
-        name, sign, share = text.rpartition("=")
-        try:
-            number = float(share)
-        except ValueError:
-            raise BadInput(f"--prevalence must be a share or NAME=SHARE, got {text!r}") from None
-        if not sign:
-            if len(texts) > 1:
-                raise BadInput(f"--prevalence without a name stands alone, got {len(texts)} of them")
-            return number
-        if name not in by_text:
-            raise BadInput(f"--prevalence: there is no class or group {name!r}; there are {list(by_text)[:12]}")
-        named[by_text[name]] = number
-    return named
 
 
 def _print(found: Transported) -> None:
@@ -125,9 +102,7 @@ def _print(found: Transported) -> None:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
 @click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
 @click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def plan_command(
     runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
 ) -> None:

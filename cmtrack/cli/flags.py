@@ -17,10 +17,15 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-prefix_option = click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
+_prefix_option = click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 tracking_uri_option = click.option(
     "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
 )
+
+
+def of_stored(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command on stored evaluations: their prefix, their store, and JSON."""
+    return _prefix_option(tracking_uri_option(json_option(function)))
 
 
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
@@ -76,11 +81,9 @@ def _shown(one: Entry, value: Any) -> Any:
 
 def _checked(one: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """A value as the library takes it; a file is read by the command."""
-    if value in (None, (), ""):
-        value = one.default
-    elif one.choices:
-        value = one.choices[value]
     try:
+        read = one.choices.__getitem__ if one.choices else one.of_texts
+        value = one.default if value in (None, (), "") else read(value)
         return value if isinstance(value, Path) else one.check(value)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), ctx, param) from None

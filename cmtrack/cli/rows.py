@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, json_option, prefix_option, tracking_uri_option
+from cmtrack.cli.flags import FILE, of_stored
 from cmtrack.cli.frame import bad_input, echo_json, passing_on, plain, terminal, working
 from cmtrack.cli.group import main
 
@@ -38,9 +38,7 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
 @click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
 @click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows that are shown.")
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def rows_command(
     runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
     as_json: bool, **asked: Any,

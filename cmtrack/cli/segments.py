@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
+from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
 from cmtrack.cli.frame import (
     BadInput,
     bad_input,
@@ -52,9 +52,7 @@ _NAME = 12
     "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
 )
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def segments_command(
     runs: tuple[str, ...],
     by: tuple[str, ...],

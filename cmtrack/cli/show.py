@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import FILE, asking, json_option, of_compare, prefix_option, tracking_uri_option
+from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
 from cmtrack.cli.frame import bad_input, echo_json, plain, terminal, warn, working
 from cmtrack.cli.group import main
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 @main.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 @click.option("--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else.")
 def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool, card: bool) -> None:
     """Print the evaluation that RUN holds.
@@ -58,9 +56,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool,
     required=True,
     help="YAML or JSON file with what decisions cost, of classes or groups.",
 )
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print what the decisions of RUN cost.
 
@@ -105,9 +101,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
 @click.option(
     "--calibration", metavar="RUN", help="Run or folder whose rows choose the threshold; those of RUN judge it."
 )
-@prefix_option
-@tracking_uri_option
-@json_option
+@of_stored
 def threshold_command(
     run: str,
     costs_file: Path | None,

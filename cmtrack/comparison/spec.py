@@ -53,6 +53,25 @@ def _shares(shares: Any) -> Any:
     return float(shares)
 
 
+def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
+    """The share of ``0.02``, or shares by name of ``spam=0.02``, as the command line has them."""
+    named: dict[str, float] = {}
+    for text in texts:
+        name, sign, share = text.rpartition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            raise ValueError(f"{option} must be a share or NAME=SHARE, got {text!r}") from None
+        if not sign and len(texts) > 1:
+            raise ValueError(f"{option} without a name stands alone, got {len(texts)} of them")
+        if not sign:
+            return number
+        if name in named:
+            raise ValueError(f"{option} must name a class or group once, got {name!r} twice")
+        named[name] = number
+    return named
+
+
 def _limit(limit: int) -> int:
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit!r}")
@@ -244,8 +263,10 @@ class CompareSpec(Question):
         "those there.",
         check=_shares,
         flag="--at",
-        help="Judge every run where the positive class or group has this share.",
-        of_flag=float,
+        help="Judge every run where the positive class or group has this share, or that of this NAME; repeatable.",
+        metavar="[NAME=]SHARE",
+        several=True,
+        of_texts=shares_of,
         form="a share, or shares by class",
         read=_shares,
     )

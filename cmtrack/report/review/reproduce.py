@@ -143,14 +143,6 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     if isinstance(runs, Mapping) or not all(entries[name].flag for name in arguments):
         return ""
     words: list[str] = [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
-    words += [f"--experiment {shlex.quote(name)}" for name in _several(arguments.pop("experiment_names", ()))]
-    rank_by = arguments.pop("rank_by", None)
-    if isinstance(rank_by, Mapping):
-        words += [f"--rank-by {shlex.quote(f'{name}={weight:g}')}" for name, weight in rank_by.items()]
-    else:
-        words += [
-            f"--rank-by {name if isinstance(name, Mark) else shlex.quote(name)}" for name in _several(rank_by or ())
-        ]
     held = []
     for name in ("grouping", "costs"):
         value = arguments.pop(name, None)
@@ -166,7 +158,8 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
         arguments["extra_metrics"] = ["FILE.py:NAME"]
     for name, one in entries.items():
         if name in arguments and one.flag:
-            words += [f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
+            texts = (v if isinstance(v, Mark) else shlex.quote(_text(v)) for v in _several(arguments[name]))
+            words += [f"{one.flag} {text}" for text in texts]
     words.append("--output review.html")
     return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
 
@@ -194,6 +187,8 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _several(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):  # weights or shares by name
+        return [f"{name}={number:.12g}" for name, number in value.items()]
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 

@@ -82,7 +82,21 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
         (["at", "run"], "give the shares by --prevalence, or a file of scores by --target"),
         (["at", "run", "--target", "t.parquet"], "--target needs --y-prob"),
         (["at", "run", "--prevalence", "much"], "--prevalence must be a share or NAME=SHARE, got 'much'"),
-        (["at", "run", "--prevalence", "eggs=0.1"], "there is no class or group 'eggs'"),
+        (
+            ["at", "run", "--prevalence", "eggs=0.1"],
+            "of the classes ['ham', 'spam'] or of the groups of one step, got 'eggs'",
+        ),
+        (
+            ["at", "run", "--prevalence", "0.1", "--prevalence", "0.2"],
+            "--prevalence without a name stands alone, got 2",
+        ),
+        (
+            ["at", "run", *["--prevalence", "spam=0.1"] * 2],
+            "--prevalence must name a class or group once, got 'spam' twice",
+        ),
+        (["compare", "run", "--at", "much"], "'--at': at must be a share or NAME=SHARE, got 'much'"),
+        (["review", "run", "--at", "0.1", "--at", "spam=0.2"], "'--at': at without a name stands alone, got 2 of them"),
+        (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
         (["at", "run", "--prevalence", "1.5"], "shares must lie between 0 and 1"),
         (["at", "run", "--target", "t.parquet", "--y-prob", "q_*"], "must have a column of each class"),
         (["at", "run", "--target", "t.parquet", "--y-prob", "p"], "no column 'p'"),
