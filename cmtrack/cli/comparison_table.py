@@ -173,7 +173,7 @@ def _columns(ranking: Ranking) -> list[Column]:
         hidden = None if criterion.pareto else leader
         columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
     if ranking.shows_ranks and not criterion.pareto:
-        columns.append(Column("ranks", _ranks, 30))
+        columns.append(Column("ranks", lambda one: "–".join({f"{one.rank_low}": 0, f"{one.rank_high}": 0}), 30))
     if ranking.over and several:
         columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
     if ranking.over:
@@ -196,10 +196,6 @@ def _difference(one: Ranked) -> str:
     ends = (one.difference_low, one.difference_high)
     shown = fmt.with_interval(one.difference, ends)
     return shown if all(map(math.isfinite, ends)) else f"{shown} ({one.reason or 'no error known'})"
-
-
-def _ranks(one: Ranked) -> str:
-    return str(one.rank_low) if one.rank_low == one.rank_high else f"{one.rank_low}–{one.rank_high}"
 
 
 def _mean(one: Ranked) -> str:

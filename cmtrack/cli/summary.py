@@ -56,7 +56,9 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
             },
         }
         if evaluation.segments:
-            parts["segments"] = {name: _as_records(table) for name, table in evaluation.segments.items()}
+            parts["segments"] = {
+                name: table.to_frame().to_dict("records") for name, table in evaluation.segments.items()
+            }
     return parts | {
         "confidence_level": evaluation.confidence_level,
         "labels_digest": evaluation.labels_digest,
@@ -65,12 +67,6 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
     }
-
-
-def _as_records(segments: SegmentTable) -> list[Any]:
-    """The rows of a segment table, with the segments' values; NaN becomes null."""
-    frame = segments.to_frame().astype(object)
-    return frame.where(frame.notna(), None).to_dict("records")
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
-from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
+from cmtrack.comparison.criterion import ALWAYS_DEFINED, DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.planning import with_equivalence
 from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
@@ -28,9 +30,10 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.evaluation.gates import Gate, GateResult, check_known
 from cmtrack.grouping import Costs
-from cmtrack.metrics.catalog import Catalog
+from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import near_or_own, own_metrics
+from cmtrack.names import quoted
 
 Progress = Callable[[str, int, int], object]
 
@@ -280,7 +283,8 @@ def compare_runs(
             rankings = tuple(with_equivalence(ranking, options.equivalence) for ranking in rankings)
         notes = apart(rankings, reads)
     if options.at is not None:
-        notes = (*notes, at_note(options.at))
+        where = shares_in_words(options.at)
+        notes = (*notes, f"All runs are judged where the classes have other shares than in the test rows: {where}.")
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
         segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, level)
@@ -304,11 +308,11 @@ def compare_runs(
     )
 
 
-def at_note(shares: Any) -> str:
-    """The note on runs that are judged at other shares of the classes."""
-    one = f"a share of {100 * shares:.3g} % positives" if isinstance(shares, float) else None
-    several = one or ", ".join(f"{name} {100 * share:.3g} %" for name, share in shares.items())
-    return f"All runs are judged where the classes have other shares than in the test rows: {several}."
+def shares_in_words(shares: Any, positive: Any = None) -> str:
+    """The shares that runs are judged at: "2 % of “spam”"; "2 % positives" where the positive class has no name."""
+    named = {positive: shares} if isinstance(shares, float) else shares
+    parts = {name: f"{100 * share:.3g} %" for name, share in named.items()}
+    return ", ".join(f"{part} positives" if n is None else f"{part} of {quoted(n)}" for n, part in parts.items())
 
 
 def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str) -> GateResult:
@@ -334,7 +338,27 @@ def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
         return f"it has no {metric}"
     if math.isfinite(evaluation.metrics[metric]):
         return ""
-    return f"{metric} is undefined: {evaluation.undefined.get(metric, 'no reason is known')}"
+    reason = evaluation.undefined.get(metric, "no reason is known")
+    if only := predicts_only(evaluation, metric):
+        reason = f"it predicts only {quoted(only)}; rank by another metric, such as {ALWAYS_DEFINED}"
+    return f"{metric} is undefined: {reason}"
+
+
+def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
+    """The one class or group that is ever predicted, where a metric is of the counts and the rows are of several."""
+    entry = evaluation.catalog.lookup(metric)
+    counted = entry.of in ("binary", "whole table") and entry.section in RESERVED  # others have reasons of their own
+    if not counted or not isinstance(evaluation, Evaluation):
+        return ""
+    names, counts = evaluation.labels, evaluation.confusion_matrix.counts
+    sides = np.array([counts.sum(axis=1), counts.sum(axis=0)], dtype=np.float64)
+    two, step = evaluation.binary, evaluation.scored
+    if entry.of == "binary" and two is not None and step is not None and step.positive is not None:
+        names = (step.labels[step.positive], step.labels[1 - step.positive])
+        predicted = (two.predicted_positives, two.predicted_negatives)
+        sides = np.array([(two.actual_positives, two.actual_negatives), predicted])
+    n_actual, n_predicted = np.count_nonzero(sides, axis=1)
+    return str(names[sides[1].argmax()]) if n_predicted == 1 < n_actual else ""
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:

@@ -104,13 +104,13 @@ def counted(n: float, noun: str) -> str:
     return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
-def samples(evaluation: BaseEvaluation) -> str:
-    """The number of evaluated samples or documents, and what they weigh."""
+def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
+    """The number of evaluated samples or documents, and what they weigh, if they were ``weighed``."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
-    kind = evaluation.weights_are if isinstance(evaluation, Evaluation) else None
+    kind = evaluation.weights_are if isinstance(evaluation, Evaluation) and weighed else None
     return counted(rows, evaluation.unit) + ("" if kind is None else f" ({kind} weight {count(weight)})")
 
 

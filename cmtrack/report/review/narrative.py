@@ -17,7 +17,6 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.gates import GateResult
 from cmtrack.evaluation.transport import COUNTED
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
@@ -385,7 +384,8 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
 def heading(comparison: Comparison, place: int) -> str:
     """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
-    where = f"over {ranking.over}" if ranking.over else f"on {fmt.samples(ranking.evaluation)}"
+    weighed = comparison.how.get("at") is None or not counts_rows(ranking.evaluation)  # by more than the shares
+    where = f"over {ranking.over}" if ranking.over else f"on {fmt.samples(ranking.evaluation, weighed)}"
     said = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     if several == 1:
         return said
@@ -435,7 +435,7 @@ def stopped(comparison: Comparison, say: Say) -> list[str]:
         if len(found) == 1:
             said.append(f"{say(found[0][0])} fails the gate {found[0][1]}.")
         elif found:
-            texts = [f"{say(name)} ({_what(result)})" for name, result in found]
+            texts = [f"{say(name)} ({result.found})" for name, result in found]
             said.append(f"{len(found)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
     return said
 
@@ -557,7 +557,3 @@ def _same(first: Ranked, second: Ranked) -> bool:
     if a.probabilities is None or b.probabilities is None:
         return a.probabilities is b.probabilities
     return np.array_equal(a.probabilities, b.probabilities)
-
-
-def _what(result: GateResult) -> str:
-    return result.found

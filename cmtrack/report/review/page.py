@@ -33,8 +33,10 @@ from cmtrack.report.review.phrases import (
     criterion_title,
     direction,
     explained,
+    judged_at,
     marked,
     say_of,
+    shared_positive,
     short_names,
     standing,
     standing_word,
@@ -121,7 +123,7 @@ def context(
 
 def default_title(comparison: Comparison) -> str:
     """The page's title where none is given."""
-    return f"Review by {criterion_title(comparison.criterion, _positive(comparison))}"
+    return f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}"
 
 
 def run_numbers(comparison: Comparison) -> dict[str, int]:
@@ -148,9 +150,9 @@ def facts(comparison: Comparison) -> list[str]:
             groupings = {dict(run.evaluation.design).get("grouping") for run in comparison.runs}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
             out.append(f"grouped by {steps}" if len(groupings) < 2 else "groupings differ")
-        positives = {run.evaluation.positive for run in comparison.runs}
-        if evaluation.positive is not None and len(positives) < 2:
-            out.append(f"positive group {quoted(evaluation.positive)}")
+        if (positive := shared_positive(comparison)) is not None:
+            out.append(f"positive group {quoted(positive)}")
+    out += filter(None, [judged_at(comparison)])
     out.append(f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})")
     out.append(f"{fmt.level(comparison.confidence_level)} level")
     if ranking is not None and not ranking.over and len(ranking.runs) > 1:
@@ -262,20 +264,10 @@ def _margin(comparison: Comparison) -> str:
     return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
 
 
-def _positive(comparison: Comparison) -> Any:
-    evaluation = evaluation_of(comparison)
-    same = len({run.evaluation.positive for run in comparison.runs}) < 2
-    return None if evaluation is None or not same else evaluation.positive
-
-
 def _who(names: list[str], of: int) -> str:
     if len(names) == of:
         return "the run" if of == 1 else f"all {of} runs"
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-
-
-def _table_name(comparison: Comparison, place: int) -> str:
-    return heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
 
 
 def _reading(comparison: Comparison) -> str:
@@ -315,7 +307,8 @@ def ranking_tables(comparison: Comparison) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
     return [
         table(ranking)
-        | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+        | {"name": heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"}
+        | {"reading": _reading(comparison)}
         | {"beside": beside_rows(comparison, ranking)}
         for place, ranking in enumerate(comparison.rankings)
     ]

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.compare import shares_in_words
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
@@ -63,6 +64,12 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
         return titles[0]
     parts = (f"{weight:g} × {title}" for weight, title in zip(criterion.weights, titles, strict=True))
     return f"the weighted sum {' + '.join(parts)}"
+
+
+def shared_positive(comparison: Comparison) -> Label | None:
+    """The positive group of all runs; None where they have none, or several."""
+    positives = {run.evaluation.positive for run in comparison.runs}
+    return positives.pop() if len(positives) == 1 else None
 
 
 def direction(criterion: Criterion) -> str:
@@ -166,6 +173,12 @@ def selection_words(comparison: Comparison) -> list[str]:
     end = "highest" if comparison.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
     return [f"About {part} of it is selection: the {end} of {looks.among}."]
+
+
+def judged_at(comparison: Comparison) -> str:
+    """The shares of the classes that the runs are judged at; empty where these are the rows' own."""
+    shares = comparison.how.get("at")
+    return "" if shares is None else f"judged at {shares_in_words(shares, shared_positive(comparison))}"
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:

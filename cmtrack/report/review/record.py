@@ -15,7 +15,7 @@ from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.phrases import criterion_title, direction, near_words
+from cmtrack.report.review.phrases import criterion_title, direction, near_words, shared_positive
 from cmtrack.untrusted import one_line, without_credentials
 
 MAX_RUNS = 30
@@ -103,8 +103,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
     own, criterion, how = comparison.record, comparison.criterion, comparison.how
     by = f" by {quoted(own.author)}" if own.author else ""
     evaluation = None if comparison.ranking is None else comparison.ranking.evaluation
-    positives = {run.evaluation.positive for run in comparison.runs}
-    positive = positives.pop() if len(positives) == 1 else None
+    positive = shared_positive(comparison)
     title, better = criterion_title(criterion, positive), fmt.capital(direction(criterion))
     grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
     return [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import notebook
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.formatting import markdown_table
+from cmtrack.report.formatting import capital, markdown_table
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.data import to_dict
@@ -21,6 +21,7 @@ from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import context, ranking_tables
 from cmtrack.report.review.page import table as table_of
+from cmtrack.report.review.phrases import judged_at
 from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table
 from cmtrack.untrusted import for_page, printable, printable_json
 
@@ -82,10 +83,8 @@ def html(
 
 def notebook_html(comparison: Comparison) -> str:
     """The opening and the tables, for a notebook: in its own colours, and in two that are seen on light and dark."""
-    tables, rows = ranking_tables(comparison), notebook.ROWS
-    return render_page(
-        "notebook.html", said=decision(comparison), tables=tables, rows=rows, colours=_COLOURS, noun=comparison.noun
-    )
+    shown = {"tables": ranking_tables(comparison), "rows": notebook.ROWS, "colours": _COLOURS, "noun": comparison.noun}
+    return render_page("notebook.html", said=decision(comparison), at=capital(judged_at(comparison)), **shown)
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:

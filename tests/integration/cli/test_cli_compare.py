@@ -535,7 +535,10 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         (("good", "--against", "newer"), "the baseline 'newer' cannot be read"),
         (("good", "--against", "elsewhere"), "cannot be compared: they were judged on different evaluation data"),
         (("good", "--against", "elsewhere", "--require", f"{MCC}.difference > 0"), "cannot be compared"),
-        (("constant", "--against", "good"), f"the run 'constant' cannot be judged: {MCC} is undefined"),
+        (
+            ("constant", "--against", "good"),
+            f"'constant' cannot be judged: {MCC} is undefined: it predicts only “low”; ",
+        ),
         (("good", "--require", "binary/f1 > 0", "--summary", "missing/summary.md"), "cannot be written"),
     ],
 )

@@ -11,7 +11,7 @@ from cmtrack.comparison import CompareOptions, crossing
 from cmtrack.comparison.planning import Resolution, equivalence, optimism
 from cmtrack.report.review.bundle import Outcome, verify
 from cmtrack.report.review.interactive import payload
-from cmtrack.report.review.report import markdown
+from cmtrack.report.review.report import html, markdown, notebook_html
 from support.contradictions import in_review
 from support.problems import random_models, random_problem
 
@@ -189,8 +189,24 @@ def test_runs_are_ranked_where_they_are_used() -> None:
     common = compare(runs, rank_by="multiclass/accuracy", at={1: 0.9})
     assert [c.best.name for c in (rare, common)] == ["careful", "eager"]
     assert abs(here["eager"].difference) < abs(rare["eager"].difference)
-    assert "a share of 2 % positives" in " ".join(rare.notes)
-    assert "1 90 %" in " ".join(common.notes)
+    assert "other shares than in the test rows: 2 % positives." in " ".join(rare.notes)
+    assert "other shares than in the test rows: 90 % of “1”." in " ".join(common.notes)
+
+
+@pytest.mark.parametrize(("at", "shares"), [(0.02, "2 % of “1”"), ({0: 0.25, 1: 0.75}, "25 % of “0”, 75 % of “1”")])
+def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
+    comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
+    assert f"<li>judged at {shares}</li>" in html(comparison)
+    assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
+    assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
+    for text in (html(comparison), markdown(comparison)):
+        assert "2 runs on 900 samples" in text
+        assert "sampling weight" not in text
+    here = compare(two_models(), rank_by="multiclass/accuracy")
+    assert not any("udged at" in text for text in (html(here), markdown(here), notebook_html(here)))
+    y, weights = np.tile([0, 1], 50), np.full(100, 1.5)
+    weighted = {name: evaluate(y, y, sample_weight=weights) for name in ("one", "other")}
+    assert "(sampling weight 150)" in markdown(compare(weighted, rank_by="multiclass/accuracy", at=at))
 
 
 def test_gates_and_costs_are_those_there() -> None:

@@ -207,7 +207,25 @@ def test_runs_left_out_are_grouped_by_reason():
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
     said = " ".join(verdict(comparison))
-    assert "Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: " in said
+    cause = "it predicts only “0”; rank by another metric, such as multiclass/accuracy"
+    assert f"Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: {cause})." in said
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted", "options", "cause"),
+    [
+        (["a", "b"], ["a", "a"], {}, "it predicts only “a”"),
+        (["a", "b", "c"], ["a", "b", "b"], {"grouping": Grouping({"left": ["a", "b"], "right": ["c"]})}, "only “left”"),
+        (["a", "a"], ["a", "a"], {"labels": ["a", "b"]}, "its denominator is zero"),
+    ],
+    ids=["class", "group", "rows of one class"],
+)
+def test_what_predicts_one_class_is_told_the_cause(y, predicted, options, cause):
+    runs = {"one": evaluate(y * 20, predicted * 20, **options), "good": evaluate(y * 20, y * 20, **options)}
+    left = compare(runs, rank_by="binary/matthews_corrcoef").left_out[-1]
+    assert left.reason.startswith("binary/matthews_corrcoef is undefined: ")
+    assert cause in left.reason
+    assert ("rank by another metric" in left.reason) == ("only" in cause)
 
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
@@ -570,6 +588,8 @@ def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
     page = context(comparison, None, {})
     assert f"    tracking_uri={uri!r}," in page["python"]
     assert f"--tracking-uri {shlex.quote(uri)}" in page["command"]
+    moved = replace(comparison, how=comparison.how | {"at": {"a b": 0.5, "c": 0.25}})
+    assert "--at 'a b=0.5' \\\n  --at c=0.25" in context(moved, None, {})["command"]
     assert reproduce.each_run(comparison, comparison.rankings[0], "pass").splitlines()[:3] == [
         "import mlflow", "from cmtrack import load_evaluation", "",
     ]  # fmt: skip
