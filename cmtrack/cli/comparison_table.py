@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cmtrack.comparison import Comparison, Ranking
     from cmtrack.comparison.ranking import Ranked
-    from cmtrack.report.constant import Beside
+    from cmtrack.report.constant import UnrankedRow
 
 MAX_LISTED = 10
 ALWAYS = 100
@@ -93,7 +93,7 @@ def print_table(
     title: str,
     columns: Sequence[Column],
     rows: Sequence[Any],
-    below: Sequence[Beside] = (),
+    below: Sequence[UnrankedRow] = (),
     catalog: Catalog = BUILT_IN,
 ) -> None:
     """Print a title and a table with as many columns as fit; rows below the line are unranked."""

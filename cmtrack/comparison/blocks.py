@@ -49,10 +49,10 @@ class Blocks:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"block_kind must be one of {list(KINDS)}, got {self.kind!r}")
-        for what, name in (("block", self.by), ("model", self.model)):
+        for option, name in (("block", self.by), ("model", self.model)):
             source, _, rest = (name or "name").partition(".")
             if name not in (None, "name") and not (source in _SOURCES and rest):
-                raise ValueError(f"{what} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
+                raise ValueError(f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """The kind by the rows of each block, of which one evaluation is given; one that was given is checked by them.
@@ -67,13 +67,13 @@ class Blocks:
         # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows
         sure = all(one.row_ids is not None or (one.digest.ordered and not by_name) for one in held)
         if len(by_rows) == len(held):
-            found = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "datasets"
+            kind_of_rows = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "datasets"
         elif len(by_rows) == 1 and (sure or not by_name or all(one.digest.ordered for one in held)):
-            found = "seeds"
+            kind_of_rows = "seeds"
         else:
-            found = "" if sure or not by_name else "folds"
-        if self.kind == "auto" and found:
-            return found
+            kind_of_rows = "" if sure or not by_name else "folds"
+        if self.kind == "auto" and kind_of_rows:
+            return kind_of_rows
         shown = "; ".join(_counted(f"{self.by} {', '.join(blocks[:8])}", blocks, 8) for blocks in by_rows.values())
         if self.kind == "auto":
             raise ValueError(
@@ -154,9 +154,9 @@ def rank_models(
     block_names = tuple(sorted({block for _, block in table}, key=_natural_order))
     models = list(dict.fromkeys(model for model, _ in table))  # a run without a block, such as a parent's, is none
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
-        what = blocks.model or "all parameters but the block"
+        model_key = blocks.model or "all parameters but the block"
         raise ValueError(
-            f"repeated runs must have a model in two blocks or more, got {len(models)} models ({what}) in "
+            f"repeated runs must have a model in two blocks or more, got {len(models)} models ({model_key}) in "
             f"{len(block_names)} blocks ({blocks.by}); model= names what tells the models apart"
         )
     runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
@@ -218,21 +218,21 @@ def _constant(
     metric = criterion.metrics[0]
     there = [run for run in runs.values() if run is not None]
     answers = [constant_answer(run.evaluation, metric) for run in there]
-    known = [answer for answer in answers if answer is not None]
-    if len(known) < len(there) or len({run.evaluation.labels for run in there}) > 1:
+    present = [answer for answer in answers if answer is not None]
+    if len(present) < len(there) or len({run.evaluation.labels for run in there}) > 1:
         return ()
-    classes = [one.answer for one in known]
+    classes = [one.answer for one in present]
     answer = max(classes, key=classes.count)
     made = [constant_evaluation(run.evaluation, metric, answer) for run in there]
     others = [Candidate(run.run, one) for run, one in zip(there, made, strict=True) if one is not None]
     if len(others) < len(there):
         return ()
     values = np.array([_value(one, metric) for one in others])
-    undefined = [one.reason for one in known if one.reason]
-    constant = replace(known[0], answer=answer, value=float(values.mean()), run=leader, unpaired="")
-    constant = replace(constant, reason="".join(undefined[:1]), guessed=any(one.guessed for one in known))
+    undefined = [one.reason for one in present if one.reason]
+    constant = replace(present[0], answer=answer, value=float(values.mean()), run=leader, unpaired="")
+    constant = replace(constant, reason="".join(undefined[:1]), guessed=any(one.guessed for one in present))
     against = np.zeros(len(values)) if constant.guessed else values
-    if any(one.unbeatable for one in known) or not np.isfinite(against).all() or len(there) < 2:
+    if any(one.unbeatable for one in present) or not np.isfinite(against).all() or len(there) < 2:
         none = math.nan
         return (replace(constant, difference=none, standard_error=none, low=none, high=none, pvalue=none),)
     ours = np.array([_value(run, metric) for run in there])
@@ -241,7 +241,7 @@ def _constant(
     errors = None if result.kind == "datasets" else _errors_of_pairs((there, others), metric, ratio)
     if result.kind == "seeds" and constant.guessed:  # it is held against 0, which has no error
         errors = np.full((2, 2), math.sqrt(_covariance_of_means((there,), metric, None)[0, 0]))
-    found = analyse(
+    analysis = analyse(
         unit * np.column_stack((ours, against)),
         ("model", "constant"),
         kind=result.kind,
@@ -250,7 +250,7 @@ def _constant(
         test_train_ratio=ratio,
         test_errors=errors,
     )
-    (gap,) = found.differences
+    (gap,) = analysis.differences
     turn = unit if gap.name == "model" else -unit
     low, high = sorted((turn * gap.low, turn * gap.high))
     difference, pvalue = float(np.nanmean(ours - against)), min(1.0, len(result.names) * gap.pvalue)
@@ -318,13 +318,13 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
 
 def _influence(run: Candidate, metric: str) -> FloatArray | None:
     """A run's influence values, of the distance from zero where nearest to zero is best; None without rows."""
-    found = run.evaluation.influence(metric) if run.evaluation.rows is not None else None
-    if found is None or not np.isfinite(found).all():
+    influence = run.evaluation.influence(metric) if run.evaluation.rows is not None else None
+    if influence is None or not np.isfinite(influence).all():
         return None
     return (
-        -found
+        -influence
         if run.evaluation.catalog.lookup(metric).better == "nearest zero" and run.evaluation.metrics[metric] < 0
-        else found
+        else influence
     )
 
 
@@ -375,12 +375,12 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
     blocked = [_read_key(candidate.run, blocks.by) is not None for candidate in candidates]
     if blocks.model is not None:
         names = [_read_key(candidate.run, blocks.model) for candidate in candidates]
-        lacking = [c.name for c, name, own in zip(candidates, names, blocked, strict=True) if own and name is None]
+        lacking = [c.name for c, name, there in zip(candidates, names, blocked, strict=True) if there and name is None]
         if lacking:
             raise ValueError(f"every run must have {blocks.model}, got none for {len(lacking)}, such as {lacking[:3]}")
         return [str(name) for name in names]
-    own = blocks.by.removeprefix("params.")
-    params = [{k: v for k, v in c.run.params.items() if k != own} for c in candidates]
+    block_param = blocks.by.removeprefix("params.")
+    params = [{k: v for k, v in c.run.params.items() if k != block_param} for c in candidates]
     ranked = [p for p, has_block in zip(params, blocked, strict=True) if has_block]
     varying = [k for k in dict.fromkeys(k for p in ranked for k in p) if len({p.get(k) for p in ranked}) > 1]
     if not varying:
@@ -401,9 +401,9 @@ def _by_block(
         if block is None:
             lacking.append(candidate.name)
             continue
-        known = table.get((name, block))
-        repeats += known is not None
-        if known is None or known.run.start_time <= candidate.run.start_time:
+        earlier = table.get((name, block))
+        repeats += earlier is not None
+        if earlier is None or earlier.run.start_time <= candidate.run.start_time:
             table[name, block] = candidate
     notes = []
     if lacking:

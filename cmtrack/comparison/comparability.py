@@ -82,12 +82,12 @@ class Traits:
     ) -> Traits:
         """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
         try:
-            known = LabelDigest.parse(digest or "")
+            parsed = LabelDigest.parse(digest or "")
         except ValueError:
             return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "", costs=costs or "")
-        order = known if known.ordered else None
+        order = parsed if parsed.ordered else None
         design = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
-        return cls(known.content_only, order, row_ids, **design)
+        return cls(parsed.content_only, order, row_ids, **design)
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
@@ -130,16 +130,16 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
     "costs"): evaluations may differ in what is not read.
     """
-    found = [Reason.DATA] if _other_data(first, second) else []
+    reasons = [Reason.DATA] if _other_data(first, second) else []
     for reason, name in _DESIGN.items():
         if name in ("grouping", "positive", "costs") and name not in read:
             continue
         ours, theirs = getattr(first, name), getattr(second, name)
         if ours != theirs and None not in (ours, theirs):
-            found.append(reason)
-    if not found and first.weight != second.weight:  # other rows have another weight
-        found.append(Reason.WEIGHT)
-    return tuple(found)
+            reasons.append(reason)
+    if not reasons and first.weight != second.weight:  # other rows have another weight
+        reasons.append(Reason.WEIGHT)
+    return tuple(reasons)
 
 
 def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
@@ -189,9 +189,9 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
     A table stands with all arrays of its content. Rows without ids stand with those of one set of ids; where there
     are several, they have a part of their own.
     """
-    known = [(item, traits(item)) for item in items]
+    with_traits = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
-    for one in dict.fromkeys(one for _, one in known):
+    for one in dict.fromkeys(one for _, one in with_traits):
         parts = by_content.setdefault(one.content, [])
         joined = [part for part in parts if any(why_apart(one, other, read) is None for other in part)]
         parts[:] = [part for part in parts if part not in joined] + [[one, *(t for part in joined for t in part)]]
@@ -204,7 +204,7 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
         settled += by_ids.values()
     home = {one: place for place, part in enumerate(settled) for one in part}
     out: dict[int, list[Item]] = {}
-    for item, one in known:
+    for item, one in with_traits:
         out.setdefault(home[one], []).append(item)
     return list(out.values())
 
@@ -257,8 +257,8 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
     for step in grouping.compose(labels):
         empty = [group for place, group in enumerate(step.labels) if place not in step.group_of_class]
         if empty:
-            known = ", ".join(map(str, labels[:10]))
-            raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {known}")
+            classes = ", ".join(map(str, labels[:10]))
+            raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {classes}")
     lacking = [label for members in grouping.steps[0].groups.values() for label in members if label not in labels]
     return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",) if lacking else ()
 
@@ -294,10 +294,10 @@ def _grouped(evaluation: BaseEvaluation) -> str:
 def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
     """Reasons why the runs of several rankings stand in several, of what the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
-    found = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
-    if Reason.DATA in found:
-        found.discard(Reason.WEIGHT)
-    return [reason for reason in Reason if reason in found]
+    reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
+    if Reason.DATA in reasons:
+        reasons.discard(Reason.WEIGHT)
+    return [reason for reason in Reason if reason in reasons]
 
 
 def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:

@@ -217,14 +217,14 @@ def compare_evaluations(
         baseline = runs.get(options.against) if isinstance(options.against, str) else None
         if baseline is None:
             raise ValueError(f"against must be one of {list(runs)[:10]}, got {options.against!r}")
-    known = {str(name): options.prepared(evaluation) for name, evaluation in evaluations.items()}
-    catalog = Catalog.joined(evaluation.catalog for evaluation in known.values())
+    prepared = {str(name): options.prepared(evaluation) for name, evaluation in evaluations.items()}
+    catalog = Catalog.joined(evaluation.catalog for evaluation in prepared.values())
     criterion = criterion_of(options, catalog) or default_criterion(
-        lambda name: any(name in evaluation.metrics for evaluation in known.values())
+        lambda name: any(name in evaluation.metrics for evaluation in prepared.values())
     )
     progress("ranking", 0, 0)
     listed = Listing(tuple(runs.values()), baseline=baseline, how=options.how(evaluations))
-    return compare_runs(listed, known, criterion, options)
+    return compare_runs(listed, prepared, criterion, options)
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
@@ -379,11 +379,11 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
 
 def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Iterable[BaseEvaluation]) -> None:
     """Refuse metrics that no run has."""
-    known = {name for evaluation in evaluations for name in evaluation.metrics}
+    available = {name for evaluation in evaluations for name in evaluation.metrics}
     for name in criterion.metrics:
-        if name not in known:
-            hint = near_or_own(name, known)
-            if name.startswith("binary/") and not any(one.startswith("binary/") for one in known):
+        if name not in available:
+            hint = near_or_own(name, available)
+            if name.startswith("binary/") and not any(one.startswith("binary/") for one in available):
                 hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
             raise ValueError(f"no run has the metric {name!r}{hint}")
-    check_known(gates, known)
+    check_known(gates, available)

@@ -361,10 +361,10 @@ def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
     """Of each draw the largest error of a run's gain, in standard errors, ascending."""
     joint = covariance(gains, rows.weights, rows.clusters)
     variance = np.diag(joint)
-    known = variance > _ROUNDING * max(float(variance.max()), np.finfo(float).tiny)
-    if known.sum() < 2:
+    has_error = variance > _ROUNDING * max(float(variance.max()), np.finfo(float).tiny)
+    if has_error.sum() < 2:
         return np.zeros(0)
-    draws = inference.error_draws(joint[np.ix_(known, known)], N_DRAWS, seed) / np.sqrt(variance[known])
+    draws = inference.error_draws(joint[np.ix_(has_error, has_error)], N_DRAWS, seed) / np.sqrt(variance[has_error])
     return np.sort(draws.max(axis=1))
 
 

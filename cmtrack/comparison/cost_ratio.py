@@ -91,10 +91,10 @@ class BreakEven:
         equal = f" (at {self.value:.3g} both are estimated to cost the same)" if math.isfinite(self.value) else ""
         if not self.told_apart:
             return f"{names[0]} and {names[1]} may cost the same, whatever a miss costs in false alarms{equal}."
-        told = [
+        clauses = [
             f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms" for one in self.told_apart
         ]
-        return f"{'; '.join(told)}; elsewhere they may cost the same{equal}."
+        return f"{'; '.join(clauses)}; elsewhere they may cost the same{equal}."
 
     def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
         """Name of the model that is cheaper between two break-even ratios."""
@@ -181,11 +181,11 @@ def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
     """False alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
     judged = evaluation if evaluation.has_section("binary") else evaluation.with_sections(["binary"])
     parts = {name: judged.influence(f"binary/{name}") for name in ("fp", "fn", "imp")}
-    known = {name: np.zeros(len(evaluation.rows or ())) if psi is None else psi for name, psi in parts.items()}
+    influence = {name: np.zeros(len(evaluation.rows or ())) if psi is None else psi for name, psi in parts.items()}
     counts = judged.metrics
     return (
         np.array([counts["binary/fp"], counts["binary/fn"] + counts["binary/imp"]]),
-        np.column_stack([known["fp"], known["fn"] + known["imp"]]),
+        np.column_stack([influence["fp"], influence["fn"] + influence["imp"]]),
     )
 
 

@@ -43,7 +43,7 @@ def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
     of_classes = section == "spcc" and rest[:1] and rest[0].startswith(("ovr", "ovo"))
     if of_classes or (section == "prevalence" and len(rest) > 1):
         return frozenset()
-    if any(own.name == metric and own.of == "counts" for own in catalog.own):
+    if any(custom.name == metric and custom.of == "counts" for custom in catalog.own):
         return frozenset()
     return frozenset({"grouping", "positive"})
 

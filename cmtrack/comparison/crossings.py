@@ -80,12 +80,12 @@ class Crossing:
             The models' names.
         """
         names = ("", quoted(first), quoted(second))
-        told = [f"{names[better]} {_between(low, high)}" for low, high, better in self.pieces if better]
-        if not told:
+        clauses = [f"{names[better]} {_between(low, high)}" for low, high, better in self.pieces if better]
+        if not clauses:
             return f"{names[1]} and {names[2]} are not told apart at any share of positives"
         rest = [piece for piece in self.pieces if not piece[2]]
-        where = "between them" if len(told) == 2 and len(rest) == 1 and len(self.pieces) == 3 else "elsewhere"
-        return ", ".join(told) + (f", {where} not told apart" if rest else "")
+        where = "between them" if len(clauses) == 2 and len(rest) == 1 and len(self.pieces) == 3 else "elsewhere"
+        return ", ".join(clauses) + (f", {where} not told apart" if rest else "")
 
 
 def _between(low: float, high: float) -> str:
@@ -165,10 +165,10 @@ def _at(evaluation: Evaluation, share: float, metric: str) -> tuple[float, Float
     """A metric at a share of positives, and what each row adds to its error within the classes."""
     moved = evaluation.at(share).moved
     term = moved.term(metric)
-    found = None if term is None else moved.within(term)
-    if term is None or found is None:
+    parts = None if term is None else moved.within(term)
+    if term is None or parts is None:
         raise ValueError(f"a crossing needs a metric that moves and has an error by row, got {metric!r}")
-    _, within, weights = found
+    _, within, weights = parts
     return term.value, weights * within
 
 

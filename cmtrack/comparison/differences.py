@@ -344,8 +344,8 @@ def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name:
 
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
     """Degrees of freedom of a metric's own error: the effective clusters less one, infinite without clusters."""
-    known = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
-    return max((known or {}).get(name, math.inf) - 1, 1.0)
+    clusters = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
+    return max((clusters or {}).get(name, math.inf) - 1, 1.0)
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:
@@ -404,8 +404,8 @@ def randomization_test(
     second = in_order_of(first, second)
     reason, a, b = why_unpaired(first, second), first.rows, second.rows
     if reason or a is None or b is None:
-        said = "" if reason is None else f": {reason.between(first, second)}"
-        raise ValueError(f"first and second must be of the same rows, both with their rows{said}")
+        detail = "" if reason is None else f": {reason.between(first, second)}"
+        raise ValueError(f"first and second must be of the same rows, both with their rows{detail}")
     if isinstance(a, SpanRows) or isinstance(b, SpanRows):
         raise ValueError("first and second must have predictions row by row, got evaluations of spans")
     observed = first.metrics[metric] - second.metrics[metric]

@@ -189,28 +189,28 @@ def posterior_draws(
     ``level``: whether the common level is drawn, too; it moves no rank by size, but ranks by distance from zero.
     """
     group = representatives(covariance, values)
-    kept, back = np.unique(group, return_inverse=True)
+    distinct, back = np.unique(group, return_inverse=True)
     if len(values) == 1:
         return np.tile(values, (n_draws, 1))
-    if len(kept) < LEAST_FOR_SPREAD:
+    if len(distinct) < LEAST_FOR_SPREAD:
         return None
-    values, covariance = values[kept], covariance[np.ix_(kept, kept)]
-    found = spread(values, covariance)
+    values, covariance = values[distinct], covariance[np.ix_(distinct, distinct)]
+    posterior = spread(values, covariance)
     rng = np.random.default_rng(seed)
-    at = np.searchsorted(found.weights.cumsum()[:-1], (np.arange(n_draws) + 0.5) / n_draws)
-    squares = (found.tau**2)[at][:, None]
-    total = squares + found.variance
+    at = np.searchsorted(posterior.weights.cumsum()[:-1], (np.arange(n_draws) + 0.5) / n_draws)
+    squares = (posterior.tau**2)[at][:, None]
+    total = squares + posterior.variance
     share = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
     noise = rng.standard_normal(total.shape)
-    drawn = share * found.contrast + np.sqrt(share * found.variance) * noise
-    out = drawn @ found.basis.T
+    drawn = share * posterior.contrast + np.sqrt(share * posterior.variance) * noise
+    out = drawn @ posterior.basis.T
     out += values.mean()
     if level:  # what the contrasts' errors say of the mean's, and what they leave
         mean = np.full(len(values), 1 / len(values))
-        with_mean = found.basis.T @ covariance @ mean
-        slope = np.divide(with_mean, found.variance, out=np.zeros_like(with_mean), where=found.variance > 0)
-        left = math.sqrt(max(float(mean @ covariance @ mean - slope @ with_mean), 0.0))
-        out -= ((found.contrast - drawn) @ slope + left * rng.standard_normal(n_draws))[:, None]
+        with_mean = posterior.basis.T @ covariance @ mean
+        slope = np.divide(with_mean, posterior.variance, out=np.zeros_like(with_mean), where=posterior.variance > 0)
+        residual = math.sqrt(max(float(mean @ covariance @ mean - slope @ with_mean), 0.0))
+        out -= ((posterior.contrast - drawn) @ slope + residual * rng.standard_normal(n_draws))[:, None]
     return np.asarray(out[:, back])
 
 
@@ -228,19 +228,19 @@ def reach_of_best(
     ``others``: runs that were picked from, too, of which no errors are known; taken as independent, which is the most
     that errors that are not negatively correlated can do (Šidák; Slepian).
     """
-    known = variance > 0
-    ratio = errors[:, known] / np.sqrt(variance[known])
-    found = []
+    has_error = variance > 0
+    ratio = errors[:, has_error] / np.sqrt(variance[has_error])
+    quantiles = []
     for sides in (1, 2):
         level = 1 - (1 - confidence_level) * sides / 2
         least = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))  # of a single one and the others
-        if known.any():
+        if has_error.any():
             ordered = np.sort((ratio if sides == 1 else np.abs(ratio)).max(axis=1))
             of_others = np.maximum(1 - sides * ndtr(-ordered), 0.0) ** others
             reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * of_others
             least = max(least, float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)]))
-        found.append(least)
-    return found[0], found[1]
+        quantiles.append(least)
+    return quantiles[0], quantiles[1]
 
 
 # -- differences -----------------------------------------------------------------------------------------------------
@@ -404,17 +404,17 @@ def _two_steps(
 
 def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
     """Of each draw, with both signs, the largest lead of some rivals over run i in standard errors, (2, n_draws)."""
-    found = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # a lead below 0 is none
+    largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # a lead below 0 is none
     if not len(rivals):
-        return found
+        return largest
     scale = (1 / error[rivals, None]).astype(by_run.dtype)
     for start in range(0, by_run.shape[1], _DRAWS):
         part = slice(start, start + _DRAWS)
         lead = by_run[rivals, part] - by_run[i, part]
         lead *= scale
-        found[0, part] = lead.max(axis=0)
-        found[1, part] = -lead.min(axis=0)
-    return found
+        largest[0, part] = lead.max(axis=0)
+        largest[1, part] = -lead.min(axis=0)
+    return largest
 
 
 _DRAWS = 1000  # at a time: those of many runs stay near the processor

@@ -219,8 +219,8 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
     def shown(run: Ranked) -> Ranked:
         if run is leader:
             return run
-        found = paired_differences(run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level)[metric]
-        return replace(run, equivalent_within=margin) if -margin < found.low and found.high < margin else run
+        gap = paired_differences(run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level)[metric]
+        return replace(run, equivalent_within=margin) if -margin < gap.low and gap.high < margin else run
 
     return replace(ranking, runs=tuple(map(shown, ranking.runs)), equivalence=margin)
 
@@ -302,14 +302,14 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
     if size < 2:
         return 0.0
     away = values - values.mean()
-    own = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
-    part = own * size / (size - 1)
+    variance = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
+    part = variance * size / (size - 1)
     spread = max(float(away @ away) / (size - 1) - float(part.mean()), 0.0)
     with np.errstate(invalid="ignore"):
-        kept = np.where(spread + part > 0, np.sqrt(spread / (spread + part)), 1.0)
+        shrinkage = np.where(spread + part > 0, np.sqrt(spread / (spread + part)), 1.0)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
     errors = np.concatenate([half, -half])
-    best = (values.mean() + away * kept + errors).argmax(axis=1)
+    best = (values.mean() + away * shrinkage + errors).argmax(axis=1)
     return max(float(errors[np.arange(len(errors)), best].mean()), 0.0)
 
 

@@ -457,31 +457,31 @@ def _single(
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
     errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)  # each counts with both signs
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
-    known = evidence.known[order]
+    has_error = evidence.known[order]
     widest = criterion.catalog.lookup(criterion.metrics[0]).widest if criterion.single else math.inf
     at = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
     rows = evidence.rows
     if rows is not None:
         rows = rows.take(np.searchsorted(evidence.places[0], order[at]))
     pairs = inference.pairs(
-        values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, known, widest, rows, at
+        values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, has_error, widest, rows, at
     )
-    drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
+    drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if has_error.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = 1.0 if criterion.direction == "higher" else -1.0
     out: list[Ranked] = []
     for place, origin in enumerate(order):
         candidate = candidates[origin]
         rival = int(pairs.rival[place])
-        tested = bool(known[place] and known[0])
-        sure = bool(tested and known[rival] and (place or known.all()))  # a lead is over all others
+        tested = bool(has_error[place] and has_error[0])
+        sure = bool(tested and has_error[rival] and (place or has_error.all()))  # a lead is over all others
         why = "" if rows is None or not {place, rival} <= set(at.tolist()) else _few(rows, at, place, rival)
         sure = sure and not why
         ends = unit * pairs.best_low[place], unit * pairs.best_high[place]
         tied = bool(pairs.tied[place]) or not tested
         # the test says who may be first, the posterior the rest
         first = 1 if tied else 2 if ranks is None else max(2, int(ranks.low[place]))
-        alone = bool(place == 0 and known.all() and pairs.tied.sum() == 1)
+        alone = bool(place == 0 and has_error.all() and pairs.tied.sum() == 1)
         last = (1 if alone else len(order)) if ranks is None else max(first, int(ranks.high[place]))
         value = float(values[place]) if evidence.folded else float(unit * values[place])
         low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
@@ -513,7 +513,7 @@ def _single(
             )
         )
     distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
-    both = np.where(known[:, None] & known, np.stack([pairs.low, pairs.high]), NAN)
+    both = np.where(has_error[:, None] & has_error, np.stack([pairs.low, pairs.high]), NAN)
     both = both if unit > 0 else -both[::-1]
     return out, {"rank_distribution": distribution, "pvalues": pairs.max_t, "pair_intervals": both}
 
@@ -620,12 +620,12 @@ def _undominated(values: FloatArray) -> FloatArray:
 def _fronts(values: FloatArray) -> FloatArray:
     """The number of each run's front: 1 is dominated by none, 2 by the first only, and so on."""
     number = np.zeros(len(values))
-    left = np.arange(len(values))
+    remaining = np.arange(len(values))
     step = 1
-    while len(left):
-        first = _undominated(values[left]).astype(bool)
-        number[left[first]] = step
-        left, step = left[~first], step + 1
+    while len(remaining):
+        first = _undominated(values[remaining]).astype(bool)
+        number[remaining[first]] = step
+        remaining, step = remaining[~first], step + 1
     return number
 
 
@@ -699,15 +699,15 @@ class Evidence:
 
     def degrees(self, factors: FloatArray) -> FloatArray:
         """Degrees of freedom of the errors of a sum's differences, (R, R): effective rows, or clusters, less one."""
-        found = np.minimum.outer(self.alone, self.alone)
+        degrees = np.minimum.outer(self.alone, self.alone)
         runs, metrics = self.places
         inside = np.unique(runs)
         if not len(inside):
-            return found
+            return degrees
         psi = np.column_stack([self.psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
         of_rows = degrees_of_pairs(psi, self.weights, self.clusters, self.folded)
-        found[np.ix_(inside, inside)] = np.minimum(found[np.ix_(inside, inside)], of_rows)
-        return found
+        degrees[np.ix_(inside, inside)] = np.minimum(degrees[np.ix_(inside, inside)], of_rows)
+        return degrees
 
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
         """Values (R,) and covariance (R, R) of one metric."""
@@ -734,7 +734,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     inside = [r for r in range(size) if r not in unpaired]
     columns: list[FloatArray] = []
     places: list[tuple[int, int]] = []
-    known, alone = np.ones(size, dtype=bool), np.full(size, math.inf)
+    has_error, alone = np.ones(size, dtype=bool), np.full(size, math.inf)
     for r, evaluation in enumerate(evaluations):
         for m, name in enumerate(names):
             psi = evaluation.influence(name) if r in inside else None
@@ -743,7 +743,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
                 places.append((r, m))
                 continue
             error = own_error(evaluation, name)
-            known[r] &= math.isfinite(error)
+            has_error[r] &= math.isfinite(error)
             joint[r, m, r, m] = error**2 if math.isfinite(error) else 0.0
             alone[r] = min(alone[r], own_degrees(evaluation, name))
             if r in inside:
@@ -755,14 +755,14 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         assert rows is not None  # it is paired
         psi, weights, clusters = np.column_stack(columns), rows.weights, rows.clusters
         first, metric = where
-        found = covariance(psi, weights, clusters)
-        joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
+        of_rows = covariance(psi, weights, clusters)
+        joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = of_rows
     paired = None
     if columns and criterion.single and not folded:
         sign, sides = signs[0, 0], [evaluations[r] for r in where[0].tolist()]
         paired = paired_by(sides, names[0], psi * sign, clusters)
         paired = paired.larger_is_better() if sign < 0 else paired
-    return Evidence(raw * signs, joint, folded, known, unpaired, psi, where, weights, clusters, alone, paired)
+    return Evidence(raw * signs, joint, folded, has_error, unpaired, psi, where, weights, clusters, alone, paired)
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:

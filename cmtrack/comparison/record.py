@@ -36,13 +36,13 @@ class Record:
 
 def versions() -> dict[str, str]:
     """Versions of the computing packages, by name."""
-    found = {"Python": platform.python_version()}
+    by_name = {"Python": platform.python_version()}
     for name, package in _VERSIONS.items():
         try:
-            found[name] = version(package)
+            by_name[name] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return by_name
 
 
 def _user() -> str:

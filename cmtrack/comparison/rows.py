@@ -123,13 +123,13 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
         for k, (side, name) in enumerate(zip(sides, names, strict=True))
     )
     many = f"{', '.join(names[:-1])} and {names[-1]} are compared in {int(same.sum()):,} rows of the same ids"
-    told = f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
+    sentence = f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
     parts = {
         name: evaluate_rows(side.take(place[order][same]), e)
         for (name, e), side, place in zip(runs.items(), sides, places, strict=True)
     }
     one, *others = parts.values()
-    return (parts, told) if all(why_unpaired(one, other) is None for other in others) else None
+    return (parts, sentence) if all(why_unpaired(one, other) is None for other in others) else None
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
@@ -149,23 +149,23 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     moved = [run.evaluation if first is None else in_order_of(first, run.evaluation) for run in runs]
     apart = unpaired_among(moved)
     named = {run.name: of_classes(e) for run, e in zip(runs, moved, strict=True)}
-    kept = {name: e for k, (name, e) in enumerate(named.items()) if k not in apart}
+    paired = {name: e for k, (name, e) in enumerate(named.items()) if k not in apart}
     if not apart:
-        return kept
+        return paired
     joined = _by_id(
         {name: e for name, e in named.items() if isinstance(e.rows, Predictions) and e.rows.ids is not None}
     )
-    if joined and len(joined[0]) > len(kept):
+    if joined and len(joined[0]) > len(paired):
         rows, least = next(iter(joined[0].values())).rows, next(iter(named.values())).rows
-        if len(kept) < 2 or len(rows or ()) == len(least or ()):
+        if len(paired) < 2 or len(rows or ()) == len(least or ()):
             warnings.warn(joined[1], UserWarning, stacklevel=4)
             return joined[0]
     reasons = [(runs[k].name, reason) for k, reason in apart.items() if reason != Reason.ALONE.value]
     why = "; ".join(f"{quoted(name)}: {reason}" for name, reason in reasons[:5])
-    if len(kept) < 2:
+    if len(paired) < 2:
         raise ValueError(f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}")
     warnings.warn(f"{len(reasons):,} of {len(runs):,} runs are left out: {why}", UserWarning, stacklevel=4)
-    return kept
+    return paired
 
 
 def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
@@ -246,21 +246,21 @@ def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvalua
         return failed(f"the run and the baseline are not compared row by row: {why}")
     by_class = gate.metric.count("/") > 1
     steps = step_of(criterion, baseline), step_of(criterion, other)
-    found = flips_of(baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level)
-    known = found.metrics(by_class)
-    if gate.metric not in known:
-        return failed(f"the rows have no {gate.metric}{near(gate.metric, known)}")
-    value, ends = known[gate.metric]
+    flips = flips_of(baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level)
+    metrics = flips.metrics(by_class)
+    if gate.metric not in metrics:
+        return failed(f"the rows have no {gate.metric}{near(gate.metric, metrics)}")
+    value, ends = metrics[gate.metric]
     if same:
         return gate.check({gate.metric: 0.0}, {gate.metric: (0.0, 0.0)})
-    n = found.rows_of(gate.metric)
+    n = flips.rows_of(gate.metric)
     if gate.end and math.isfinite(value):
 
         def passes(low: float, high: float) -> bool:
             return gate.keeps(high if gate.end == "high" else low)
 
         best = 0 if gate.operator.startswith("<") else 1
-        needed = rows_needed(passes, found.level, best)
+        needed = rows_needed(passes, flips.level, best)
         if n < needed:
             return failed(f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True)
     return gate.check({gate.metric: value}, {gate.metric: ends})

@@ -120,9 +120,9 @@ class Rule:
             elif _same(given[name], holds) or (silent and name in _MAY_STAND_BESIDE):
                 out[name] = given[name]
             else:
-                said = f"does not hold {name!r}" if silent else f"says {holds!r:.60}"
+                clause = f"does not hold {name!r}" if silent else f"says {holds!r:.60}"
                 raise ValueError(
-                    f"a rule file is the whole rule: {self.name} {said}, got {name}={given[name]!r:.60} beside it"
+                    f"a rule file is the whole rule: {self.name} {clause}, got {name}={given[name]!r:.60} beside it"
                 )
         return out
 

@@ -199,10 +199,10 @@ class SegmentComparison(Sequence[SegmentDifferences]):
     @property
     def tables(self) -> list[list[SegmentDifferences]]:
         """The pairs of each column and metric."""
-        found: dict[tuple[str, str], list[SegmentDifferences]] = {}
+        by_table: dict[tuple[str, str], list[SegmentDifferences]] = {}
         for pair in self.pairs:
-            found.setdefault((pair.column, pair.metric), []).append(pair)
-        return list(found.values())
+            by_table.setdefault((pair.column, pair.metric), []).append(pair)
+        return list(by_table.values())
 
     def to_frame(self) -> pd.DataFrame:
         """One row per column, metric, other run and segment."""
@@ -230,21 +230,21 @@ def by_segment(
 
     ValueError if no run has segments by a column.
     """
-    known = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
+    available = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
-        if column not in known:
-            there = f"there are by {list(known)}" if known else "the runs were evaluated without segments"
-            raise ValueError(f"no run has segments by {column!r}{near(column, known)}; {there}")
-    found: list[SegmentDifferences] = []
+        if column not in available:
+            there = f"there are by {list(available)}" if available else "the runs were evaluated without segments"
+            raise ValueError(f"no run has segments by {column!r}{near(column, available)}; {there}")
+    compared: list[SegmentDifferences] = []
     notes: list[str] = []
     if len(sides) - 1 > MAX_OTHERS:
         notes.append(f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} runs.")
     for column in columns:
         for metric in metrics:
             pairs, why = _pairs(sides[0], sides[1 : MAX_OTHERS + 1], column, metric, confidence_level)
-            found += pairs
+            compared += pairs
             notes += why
-    return SegmentComparison(tuple(found), tuple(dict.fromkeys(notes)))
+    return SegmentComparison(tuple(compared), tuple(dict.fromkeys(notes)))
 
 
 def _pairs(
@@ -271,11 +271,11 @@ def _pairs(
     pvalues = np.array([test.pvalue for test in tests])
     tested = np.isfinite(pvalues)
     pvalues[tested] = holm(pvalues[tested])
-    found = []
+    pairs = []
     for (other, overall, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
         low, high = sample.intervals(together, confidence_level)
         order = sample.order
-        found.append(
+        pairs.append(
             SegmentDifferences(
                 column,
                 metric,
@@ -299,7 +299,7 @@ def _pairs(
                 catalog=first.catalog,
             )
         )
-    return found, notes
+    return pairs, notes
 
 
 # -- one pair ----------------------------------------------------------------------------------------------------
@@ -343,8 +343,8 @@ class _Sample:
         Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two samples.
         """
         if self.pairs is None:
-            found = differences(self.first, self.second, confidence_level, together)
-            return found.low, found.high
+            unpaired = differences(self.first, self.second, confidence_level, together)
+            return unpaired.low, unpaired.high
         quantile = normal_quantile(simultaneous_level(max(together, 1), confidence_level))
         none = np.full((2, 2), math.nan)
         ends = [(none, none) if pair is None else pair.interval(quantile) for pair in self.pairs]
@@ -482,9 +482,9 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
     ]
 
 
-def _called(wanted: str, known: Iterable[str]) -> str | None:
+def _called(wanted: str, names: Iterable[str]) -> str | None:
     """Match a segment by its raw name, or by its encoded one in metric names."""
-    return next((name for name in known if wanted in (name, encode_label(name))), None)
+    return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 
 __all__ = ["MAX_OTHERS", "SegmentComparison", "SegmentDifferences", "by_segment", "judged_by_segment"]

@@ -89,9 +89,9 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
         source, _, rest = rule.name.partition(".")
         if source not in _SOURCES or not rest:
             continue
-        known = {name for run in runs for name in getattr(run, source)}
-        if rest not in known:
-            hint = near(rest, known) or (f"; there are {sorted(known)[:10]}" if known else "; they have none")
+        names = {name for run in runs for name in getattr(run, source)}
+        if rest not in names:
+            hint = near(rest, names) or (f"; there are {sorted(names)[:10]}" if names else "; they have none")
             raise NothingToDecideBy(
                 f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} {rest!r}{hint}"
             )
@@ -117,20 +117,20 @@ def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieB
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
     the given order is chosen.
     """
-    left = list(range(len(runs)))
+    remaining = list(range(len(runs)))
     by: TieBreaker | None = None
     shown: tuple[float | str | None, ...] = ()
     for rule in rules:
         values = tuple(rule.value(run, metrics) for run, metrics in runs)
-        keys = {place: place_of(rule, values[place], values) for place in left}
+        keys = {place: place_of(rule, values[place], values) for place in remaining}
         best = min(keys.values())
-        kept = [place for place in left if keys[place] == best]
-        if len(kept) < len(left):
+        best_places = [place for place in remaining if keys[place] == best]
+        if len(best_places) < len(remaining):
             by, shown = rule, values
-        left = kept
-        if len(left) == 1:
+        remaining = best_places
+        if len(remaining) == 1:
             break
-    return Decision(left[0], by, shown)
+    return Decision(remaining[0], by, shown)
 
 
 def place_of(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:

@@ -201,9 +201,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     if not isinstance(comparison, RunComparison):
         raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")
     base = comparison.baseline
-    for left in comparison.left_out:
-        who = "baseline" if base is not None and left.run.run_id == base.run_id else "run"
-        why = f"the {who} {left.run.name!r} cannot be judged: {left.reason}"
+    for unranked in comparison.left_out:
+        who = "baseline" if base is not None and unranked.run.run_id == base.run_id else "run"
+        why = f"the {who} {unranked.run.name!r} cannot be judged: {unranked.reason}"
         return Verdict(None, not_judged=NotJudged.LEFT_OUT, why=why)
     runs = comparison.runs
     # a run may be its own baseline
@@ -267,8 +267,8 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     if lost and why_unpaired(*both) is None:
         return None
     if comparison.criterion.pareto:
-        found = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
-        return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else found)
+        off_front = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
+        return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else off_front)
     ranking = comparison.rankings[0]
     place, other = ranking.runs.index(run), ranking.runs.index(baseline)
     low, high = (float(end[place, other]) for end in ranking.pair_intervals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
 from cmtrack.evaluation.catalog import BUILT_IN
@@ -49,10 +49,10 @@ def constant_sentence(
         return ""
     than = "guessing (0)"
     if not constant.guessed:
-        what = "giving each class its share"
+        strategy = "giving each class its share"
         if constant.answer is not None:
-            what = f"always answering {quoted(constant.answer)}"
-        than = f"{what}, which needs no model ({fmt.number(constant.value)})"
+            strategy = f"always answering {quoted(constant.answer)}"
+        than = f"{strategy}, which needs no model ({fmt.number(constant.value)})"
     who = f"No {several}" if several else say(constant.run)
     claim = "has" if several else "has no"
     if constant.ahead:
@@ -74,19 +74,19 @@ def warning_clause(ranking: Ranking) -> str:
 
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
     """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
-    positive, said, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
+    positive, sentences, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
     several = ranking.noun if ranking.picked_from > 1 or len(ranking.standings) > 1 else ""
     for one in ranking.constants:
         entry = next(entry for entry in ranking.standings if entry.name == one.run)
         shown = fmt.number(entry.value, entry.interval)
         if not ranking.criterion.single:
             shown = fmt.number(entry.metrics[one.metric], entry.evaluation.intervals.get(one.metric))
-        said.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
-    return [sentence for sentence in said if sentence]
+        sentences.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
+    return [sentence for sentence in sentences if sentence]
 
 
 @dataclass(frozen=True)
-class Beside:
+class UnrankedRow:
     """A row of a table below its ranked runs: a constant answer, or a run without a value.
 
     ``values``: what it has of the metrics, by their names.
@@ -100,26 +100,26 @@ class Beside:
     reason: str = ""
 
 
-def beside(comparison: Comparison, ranking: Ranking) -> list[Beside]:
+def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
     """The rows below the runs of a ranking's table: constant answers, and runs of the same data without a value."""
-    rows: dict[str, Beside] = {}
+    rows: dict[str, UnrankedRow] = {}
     for one in ranking.constants:
         text = fmt.number(one.value) if math.isfinite(one.value) else UNDEFINED
-        earlier = rows.get(one.words)
-        values = ({} if earlier is None else earlier.values) | {one.metric: text}
-        reason = "; ".join(filter(None, ("" if earlier is None else earlier.reason, one.reason)))
-        rows[one.words] = Beside(one.words, "", CONSTANT, values, reason)
+        earlier = rows.get(one.words, UnrankedRow(one.words, "", CONSTANT, {}))
+        reason = "; ".join(filter(None, (earlier.reason, one.reason)))
+        rows[one.words] = replace(earlier, values=earlier.values | {one.metric: text}, reason=reason)
     if ranking.over:
         return list(rows.values())
     data = ranking.evaluation.statistics.digest.content_only
     read = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
     out = list(rows.values())
-    for left in comparison.left_out:
-        evaluation = read.get(left.run.run_id)
+    for unranked in comparison.left_out:
+        run, standing = unranked.run, "last" if unranked.last else "not ranked"
+        evaluation = read.get(run.run_id)
         if evaluation is None or evaluation.statistics.digest.content_only != data:
             continue
         metrics = {name: evaluation.metrics[name] for name in ranking.criterion.metrics if name in evaluation.metrics}
         values = {name: fmt.number(value) if math.isfinite(value) else UNDEFINED for name, value in metrics.items()}
         values |= {name: "infinite" for name in values if name in evaluation.infinite}
-        out.append(Beside(left.run.name, left.run.run_id, "last" if left.last else "not ranked", values, left.reason))
+        out.append(UnrankedRow(run.name, run.run_id, standing, values, unranked.reason))
     return out

@@ -103,7 +103,7 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
         return []
     confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
     brief = dict(zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True))
-    adjusted = {} if judged is None else {own.label: own.pvalue_holm for own in judged.classes}
+    adjusted = {} if judged is None else {tested.label: tested.pvalue_holm for tested in judged.classes}
     rows = []
     for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label) | {"shown": brief[label] or fmt.short(label)}

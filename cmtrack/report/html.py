@@ -78,7 +78,7 @@ def _meta(html: str) -> str:
 
 def figure_block(picture: Picture, opens: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """A picture as the pages show it; cells of its matrices are links to what they open, titles by their ids."""
-    svg = _CELLS.sub(lambda found: _links(found[1], opens) or found[0], picture.svg)
+    svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     linked = svg != picture.svg
     return {
         "name": picture.name,
@@ -145,6 +145,6 @@ def _policy(html: str) -> str:
 
 def _hashes(element: str, html: str) -> str:
     """The hashes of an element's contents; all are the template's, as a ``<`` of a value is escaped."""
-    found = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
-    digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in found)
+    contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
+    digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"

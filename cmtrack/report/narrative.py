@@ -77,8 +77,8 @@ def verdict(evaluation: Evaluation) -> list[str]:
 def lead(evaluation: Evaluation) -> list[str]:
     """In brief: how much of the positive group was found, if there is one, and how many predictions are right."""
     parts = {_findings: "binary", _overall: "multiclass" if evaluation.none is None else "spans"}
-    told = [part(evaluation) for part, section in parts.items() if evaluation.has_section(section)]
-    return [sentences[0] for sentences in told if sentences]
+    by_part = [part(evaluation) for part, section in parts.items() if evaluation.has_section(section)]
+    return [sentences[0] for sentences in by_part if sentences]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
@@ -145,17 +145,17 @@ def _overall(evaluation: Evaluation) -> list[str]:
 def _classes(evaluation: Evaluation) -> list[str]:
     m = evaluation.metrics
     present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
-    known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
-    known = [(f1, label) for f1, label in known if math.isfinite(f1)]
-    if len(known) < 2:
+    scored = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
+    scored = [(f1, label) for f1, label in scored if math.isfinite(f1)]
+    if len(scored) < 2:
         return []
 
-    top, bottom = max(f1 for f1, _ in known), min(f1 for f1, _ in known)
+    top, bottom = max(f1 for f1, _ in scored), min(f1 for f1, _ in scored)
     if top == bottom:
         return [f"All classes have the same F1 ({number(top)})."]
     if len(present) == 2 and evaluation.positive is not None:  # one is the rest of the other
         return []
-    best, worst = (_with_f1(evaluation, [label for f1, label in known if f1 == end], end) for end in (top, bottom))
+    best, worst = (_with_f1(evaluation, [label for f1, label in scored if f1 == end], end) for end in (top, bottom))
     return [f"Best class by F1: {best}. Worst: {worst}."]
 
 
@@ -208,15 +208,15 @@ def _findings(evaluation: Evaluation) -> list[str]:
     name, threshold = named(evaluation.positive), evaluation.decision_threshold
     decided = "" if threshold is None else f"At a score of {number(threshold)} or more: "
     actual, called = cells.actual_positives, cells.predicted_positives
-    found = f"finds {recall} of {name}"
+    finding = f"finds {recall} of {name}"
     if 0 < actual < RARE and actual == round(actual):
-        found = f"finds {count(cells.tp)} of {counted(actual, 'sample')} of {name} ({recall})"
+        finding = f"finds {count(cells.tp)} of {counted(actual, 'sample')} of {name} ({recall})"
     right = f"{precision} of what it calls so is right" if called else "it never predicts it"
     if not actual:
-        found = f"there is no sample of {name}"
+        finding = f"there is no sample of {name}"
         times = "once" if called == 1 else f"{count(called)} times"
         right = f"it is predicted {times}" if called else "it is never predicted"
-    return [decided + (found if decided else found[0].upper() + found[1:]) + f"; {right}."]
+    return [decided + (finding if decided else finding[0].upper() + finding[1:]) + f"; {right}."]
 
 
 def _area(evaluation: Evaluation) -> list[str]:

@@ -204,11 +204,11 @@ def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
         if np.isin(curve.scores, (0, 1)).all() and not failed:
             text = f"All {subject} are 0 or 100 %, and each came true: there is nothing to test."
             return Judgement("all came true", text)
-        known = f"{error[0].upper()}{error[1:]}"
+        numbers = f"{error[0].upper()}{error[1:]}"
         if math.isfinite(evaluation.metrics.get(f"{section}/slope", math.nan)):
-            known += f", slope {_slope(evaluation)}"
+            numbers += f", slope {_slope(evaluation)}"
         reason = evaluation.undefined[f"{section}/pvalue"]
-        return Judgement("not tested", f"There is no test of the {subject} ({reason}). {known}.")
+        return Judgement("not tested", f"There is no test of the {subject} ({reason}). {numbers}.")
     margin = _margin(curve, margin)
     outside, test = curve.leaves_band, curve.test
     small = ends is not None and ends[1] <= margin

@@ -45,11 +45,11 @@ class SegmentView:
     @cached_property
     def rows(self) -> dict[str, dict[str, dict[str, Any]]]:
         """By metric and text of the segment the row of :meth:`SegmentTable.to_frame`, the worst first by the metric."""
-        found: dict[str, dict[str, dict[str, Any]]] = {metric: {} for metric in self.metrics}
+        by_metric: dict[str, dict[str, dict[str, Any]]] = {metric: {} for metric in self.metrics}
         rows: list[dict[str, Any]] = self.table.to_frame(self.metrics).to_dict("records")  # type: ignore[assignment]
         for row in rows:
-            found[row["metric"]][row["segment"]] = row
-        return found
+            by_metric[row["metric"]][row["segment"]] = row
+        return by_metric
 
     @property
     def order(self) -> list[str]:
@@ -72,12 +72,12 @@ class SegmentView:
 
         Metrics come in their order, and of each the segment with the largest difference first.
         """
-        told: dict[str, str] = {}
+        by_segment: dict[str, str] = {}
         for metric in self.metrics:
             worse = [row for text, row in self.rows[metric].items() if self.side(metric, text) < 0]
             for row in sorted(worse, key=lambda row: -abs(row["difference"])):
-                told.setdefault(row["segment"], self._sentence(metric, row))
-        sentences = list(told.values())
+                by_segment.setdefault(row["segment"], self._sentence(metric, row))
+        sentences = list(by_segment.values())
         if len(sentences) > most + 1:
             more = f"{len(sentences) - most} more segments by {fmt.named(self.name)} are worse than the rest."
             return [*sentences[:most], more]
@@ -96,22 +96,24 @@ class SegmentView:
 
     def gap(self, metric: str) -> str:
         """The difference of the best and the worst segment in words, with an interval that allows for their choice."""
-        found = self.table.disparity(metric)
+        disparity = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
-        if found.lowest < 0:
-            return f"{title}: {found.reason}."
+        if disparity.lowest < 0:
+            return f"{title}: {disparity.reason}."
         share = self._entry(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
-        ends = found.gap_low, found.gap_high
+        ends = disparity.gap_low, disparity.gap_high
         rows, texts = self.rows[metric], self.table.texts
-        low, high = (f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (found.lowest, found.highest))
-        gap = fmt.points(found.gap, ends) if share else fmt.with_interval(found.gap, ends)
-        why = "; it may be no gap at all" if found.gap_low <= 0 else ""
-        if math.isnan(found.gap_low):
-            why = f"; no interval: {found.reason}"
+        low, high = (
+            f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (disparity.lowest, disparity.highest)
+        )
+        gap = fmt.points(disparity.gap, ends) if share else fmt.with_interval(disparity.gap, ends)
+        why = "; it may be no gap at all" if disparity.gap_low <= 0 else ""
+        if math.isnan(disparity.gap_low):
+            why = f"; no interval: {disparity.reason}"
         ratio = ""
-        if math.isfinite(found.ratio):
-            ratio = f", ratio {fmt.with_interval(found.ratio, (found.ratio_low, found.ratio_high))}"
+        if math.isfinite(disparity.ratio):
+            ratio = f", ratio {fmt.with_interval(disparity.ratio, (disparity.ratio_low, disparity.ratio_high))}"
         return f"{title}: from {low} to {high}, a gap of {gap}{ratio}{why}."
 
     def _entry(self, metric: str) -> Metric:
@@ -162,16 +164,16 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
     for metric in view.metrics:
         row = view.rows[metric][text]
         ends, apart = (row["low"], row["high"]), (row["difference_low"], row["difference_high"])
-        known, reach = math.isfinite(row["difference"]), fmt.interval(row["difference"], apart)
+        defined, reach = math.isfinite(row["difference"]), fmt.interval(row["difference"], apart)
         cells.append(
             {
                 "value": fmt.number(row["value"], ends),
                 "interval": fmt.interval(row["value"], ends),
                 "sort": row["value"] if math.isfinite(row["value"]) else "",
                 "undefined": row["undefined"],
-                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip() if known else "–",
-                "reach": reach if known else "",
-                "difference_sort": row["difference"] if known else "",
+                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip() if defined else "–",
+                "reach": reach if defined else "",
+                "difference_sort": row["difference"] if defined else "",
                 "apart": view.side(metric, text) != 0,
             }
         )

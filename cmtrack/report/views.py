@@ -102,14 +102,14 @@ def report_html(
     ``joined``: what stands beside them.
     """
     view = view_of(evaluation)
-    told, content = view.told(evaluation), view.content(evaluation)
+    statements, content = view.told(evaluation), view.content(evaluation)
     behind = behind_confusions(rows, joined=joined)
     opens = opened(behind)
     blocks = [figure_block(picture, opens) for picture in pictures.values()]
     first = _first_picture(pictures)
     questions = []
     for key, question in narrative.QUESTIONS.items():
-        sentences = [sentence for section, sentence in told if section == key]
+        sentences = [sentence for section, sentence in statements if section == key]
         figures = [block for block in blocks if block["section"] == key and block["name"] != first]
         tables = key in ("good", "confusions", "facts") or (key == "failures" and content.get("segments"))
         if sentences or figures or tables:
@@ -118,7 +118,7 @@ def report_html(
         view.template,
         title=title or "Evaluation",
         subtitle=subtitle,
-        lead=[sentence for section, sentence in told if not section],
+        lead=[sentence for section, sentence in statements if not section],
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
         numbers=_first_numbers(evaluation),
@@ -169,14 +169,14 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
 def card(evaluation: BaseEvaluation, title: str) -> str:
     """The Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
     view, plain = view_of(evaluation), markdown_text
-    told, content = view.told(evaluation), view.content(evaluation)
+    statements, content = view.told(evaluation), view.content(evaluation)
     rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
     heads = ["metric", "value", f"{level(evaluation.confidence_level)} interval", "better"]
     body = [[plain(row[key]) for key in ("title", "value", "interval", "better")] for row in rows]
-    lines = [f"## {plain(title)}", *(f"\n{plain(text)}" for section, text in told if not section)]
+    lines = [f"## {plain(title)}", *(f"\n{plain(text)}" for section, text in statements if not section)]
     lines += ["", *markdown_table(heads, body), "", f"### {narrative.QUESTIONS['facts']}", ""]
     lines += [f"- {plain(name)}: {plain(text)}" for name, text in content["facts"]]
-    failures = [f"- {plain(text)}" for section, text in told if section == "failures"]
+    failures = [f"- {plain(text)}" for section, text in statements if section == "failures"]
     tables = content.get("segments", ())
     if failures or tables:
         lines += ["", f"### {narrative.QUESTIONS['failures']}", *([""] if failures else []), *failures]

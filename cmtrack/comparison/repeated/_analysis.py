@@ -173,32 +173,32 @@ def analyse(
         raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
     level, matrix = check_level(confidence_level), as_scores(scores, 1)
     k = matrix.shape[1]
-    labels, (kept, left_out) = as_names(names, k), complete(matrix, 1)
+    labels, (whole, left_out) = as_names(names, k), complete(matrix, 1)
     ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)
     errors = _errors(test_errors, k)
-    if not len(kept):
+    if not len(whole):
         fewest = min(range(k), key=lambda i: int(np.isfinite(matrix[:, i]).sum()))
         raise ValueError(
             f"a block must have values of all models, got none such; {labels[fewest]!r} has the fewest values"
         )
-    scale = float(np.abs(kept).max())
+    scale = float(np.abs(whole).max())
 
     def gaps(i: int, j: int) -> FloatArray:
-        return settled(kept[:, i] - kept[:, j], scale)
+        return settled(whole[:, i] - whole[:, j], scale)
 
     joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni: intervals of all pairs at once
     tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
         "folds": lambda i, j, at: corrected_resampled_t(gaps(i, j), ratio, at, test_error=errors[i, j]),
         "seeds": lambda i, j, at: seed_differences(gaps(i, j), errors[i, j], at),
-        "datasets": lambda i, j, at: wilcoxon_signed_rank(kept[:, i] - kept[:, j], at, scale=scale),
+        "datasets": lambda i, j, at: wilcoxon_signed_rank(whole[:, i] - whole[:, j], at, scale=scale),
     }
     test = tests[kind]
     ranked = kind == "datasets" and k > 1
     if ranked:
         pairwise = wilcoxon_holm(matrix, level)
     else:
-        counts = len(kept), left_out
-        pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(kept), level, counts)
+        counts = len(whole), left_out
+        pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(whole), level, counts)
     best = pairwise.order[0]
 
     def posterior(i: int) -> RopeProbabilities | None:
@@ -208,7 +208,7 @@ def analyse(
         if kind == "folds" and one.method != "test rows":
             return bayesian_correlated_t(gaps(i, best), rope, ratio / (1 + ratio))
         if ranked:
-            return bayesian_signed_rank(kept[:, i] - kept[:, best], rope)
+            return bayesian_signed_rank(whole[:, i] - whole[:, best], rope)
         counts = one.blocks, one.left_out
         return student_regions(one.difference, one.standard_error, one.df, rope, counts, "Student", one.reason)
 
@@ -218,7 +218,7 @@ def analyse(
         kind=kind,
         confidence_level=level,
         rope=rope,
-        blocks=len(kept),
+        blocks=len(whole),
         left_out=left_out,
         summary=summary(matrix, labels),
         order=pairwise.order,
@@ -258,8 +258,8 @@ def _gap(name: str, pair: Pair, posterior: RopeProbabilities | None, joint: Repe
     regions: dict[str, Any] = {}
     if posterior is not None:
         regions = {"worse": posterior.left, "equivalent": posterior.inside, "better": posterior.right}
-    own = vars(pair.difference) | {"name": name, "adjusted_pvalue": pair.adjusted_pvalue}
-    return Gap(**own, joint_low=joint.low, joint_high=joint.high, **regions)
+    attributes = vars(pair.difference) | {"name": name, "adjusted_pvalue": pair.adjusted_pvalue}
+    return Gap(**attributes, joint_low=joint.low, joint_high=joint.high, **regions)
 
 
 BLOCK = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
@@ -268,57 +268,57 @@ BLOCK = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
 def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
     """Sentences on what was left out and what is assumed, for k models."""
     n, pairs = pairwise.blocks, k * (k - 1) // 2
-    found = []
+    notes = []
     if left_out:
-        found.append(
+        notes.append(
             f"{left_out} of {n + left_out} {BLOCK[kind]}s have no value of some model and are not tested. The mean"
             " of a model is over all its values."
         )
     if n < 2:
-        found.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
+        notes.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
     if k < 2:
-        return tuple(found)
+        return tuple(notes)
     if pairwise.note and n > 1:
-        found.append(f"{pairwise.note}.")
+        notes.append(f"{pairwise.note}.")
     if k > 2:
-        found.append(
+        notes.append(
             f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals of the differences"
             " hold for all of them at once (Bonferroni). The posterior probabilities are for one pair each and decide"
             " nothing."
         )
     if kind == "folds":
-        found.append(
+        notes.append(
             "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003). Rank tests"
             " assume independent blocks and are not shown for folds of one data set."
         )
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
-            found.append(
+            notes.append(
                 "A difference is significant only if it is so by the spread of the folds and by the sampling error of"
                 " their test rows: the wider of the two intervals is shown, and the larger p-value."
             )
         elif n > 1:
-            found.append(
+            notes.append(
                 "The sampling error of the test rows is not known for every pair of models (no predictions by row):"
                 " there, only the spread of the folds decides, which can be small by luck."
             )
     elif kind == "seeds":
         if all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
-            found.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
+            notes.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
         elif n > 1:
-            found.append(
+            notes.append(
                 "The sampling error of the test rows is not known for every pair of models: there, the standard error"
                 " is that of the seeds alone, and the result holds for these test rows only."
             )
-        found.append("Seeds on the same test rows are not independent data sets, so rank tests are not shown.")
+        notes.append("Seeds on the same test rows are not independent data sets, so rank tests are not shown.")
     else:
-        found.append(
+        notes.append(
             "Each data set counts once, whatever its size, and is assumed to be independent of the others. Ties and"
             " cliques follow from the signed-rank tests."
         )
         methods = [pair.difference.method for pair in pairwise.pairs]
-        found.append(f"Signed-rank test: {', '.join(_by_pairs(methods))}.")
-    return tuple(found)
+        notes.append(f"Signed-rank test: {', '.join(_by_pairs(methods))}.")
+    return tuple(notes)
 
 
 _LAWS = {"exact": "exact", "exact, ties": "exact with ties", "normal": "normal approximation"}
@@ -327,5 +327,5 @@ _LAWS = {"exact": "exact", "exact, ties": "exact with ties", "normal": "normal a
 def _by_pairs(methods: list[str]) -> list[str]:
     """The test's distributions with their numbers of pairs: "exact for 1 pair", "exact with ties for 14"."""
     names = sorted(set(methods))
-    found = [f"{_LAWS.get(name, name)} for {methods.count(name)}" for name in names]
-    return [f"{found[0]} pair{'' if methods.count(names[0]) == 1 else 's'}", *found[1:]]
+    counted = [f"{_LAWS.get(name, name)} for {methods.count(name)}" for name in names]
+    return [f"{counted[0]} pair{'' if methods.count(names[0]) == 1 else 's'}", *counted[1:]]

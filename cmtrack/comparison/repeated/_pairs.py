@@ -137,15 +137,15 @@ def seed_differences(
     values, left_out = as_differences(differences)
     n = len(values)
     mean = float(values.mean()) if n else math.nan
-    known = not math.isnan(test_error)
+    has_error = not math.isnan(test_error)
     if n < 2:
         reason = f"the seeds' variance needs two seeds, there are {n}"
         return by_student(mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason)
     seeds = float(values.var(ddof=1)) / n
-    total = seeds + (test_error**2 if known else 0.0)
-    df = (n - 1.0) * (total / seeds) ** 2 if seeds > 0 else (math.inf if known else n - 1.0)
-    method = "seeds and test rows" if known else "seeds"
-    reason = "" if known else "the sampling error of the test rows is unknown: this holds for these test rows only"
+    total = seeds + (test_error**2 if has_error else 0.0)
+    df = (n - 1.0) * (total / seeds) ** 2 if seeds > 0 else (math.inf if has_error else n - 1.0)
+    method = "seeds and test rows" if has_error else "seeds"
+    reason = "" if has_error else "the sampling error of the test rows is unknown: this holds for these test rows only"
     return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
 
 
@@ -264,14 +264,14 @@ def wilcoxon_holm(scores: Any, confidence_level: float = 0.95) -> Pairwise:
     ValueError if the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
     level = check_level(confidence_level)
-    kept, left_out = complete(scores)
-    n, k = kept.shape
-    scale = float(np.abs(kept).max()) if n else 1.0
+    whole, left_out = complete(scores)
+    n, k = whole.shape
+    scale = float(np.abs(whole).max()) if n else 1.0
 
     def test(i: int, j: int) -> RepeatedDifference:
-        return wilcoxon_signed_rank(kept[:, i] - kept[:, j], level, scale=scale)
+        return wilcoxon_signed_rank(whole[:, i] - whole[:, j], level, scale=scale)
 
-    return compare_all(test, order_by_rank(kept), level, (n, left_out), _too_few(n, k, level))
+    return compare_all(test, order_by_rank(whole), level, (n, left_out), _too_few(n, k, level))
 
 
 def _too_few(n: int, k: int, level: float) -> str:
@@ -362,16 +362,16 @@ def cliques(order: Sequence[int], apart: BoolArray) -> tuple[tuple[int, ...], ..
 
     The result: columns, best first; a model that is told apart from both its neighbours is in none.
     """
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     reached = 0
     for start in range(len(order)):
         stop = start + 1
         while stop < len(order) and not apart[order[stop], list(order[start:stop])].any():
             stop += 1
         if stop - start > 1 and stop > reached:
-            found.append(tuple(int(v) for v in order[start:stop]))
+            groups.append(tuple(int(v) for v in order[start:stop]))
             reached = stop
-    return tuple(found)
+    return tuple(groups)
 
 
 def compare_all(
@@ -384,10 +384,10 @@ def compare_all(
     """Test every pair, adjust by Holm, find the cliques."""
     k = len(order)
     models: list[tuple[int, int]] = list(combinations(range(k), 2))
-    found = [test(i, j) for i, j in models]
-    adjusted = holm([one.pvalue for one in found])
+    results = [test(i, j) for i, j in models]
+    adjusted = holm([one.pvalue for one in results])
     apart: Any = np.zeros((k, k), dtype=np.bool_)
     for (i, j), pvalue in zip(models, adjusted, strict=True):
         apart[i, j] = apart[j, i] = pvalue <= 1 - confidence_level
-    pairs = tuple(Pair(i, j, one, p) for (i, j), one, p in zip(models, found, adjusted, strict=True))
+    pairs = tuple(Pair(i, j, one, p) for (i, j), one, p in zip(models, results, adjusted, strict=True))
     return Pairwise(pairs, order, cliques(order, apart), confidence_level, *blocks, note)

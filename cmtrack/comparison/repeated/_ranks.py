@@ -72,9 +72,9 @@ def friedman(scores: Any) -> Friedman:
     from scipy.stats import chi2
     from scipy.stats import f as f_distribution
 
-    kept, left_out = complete(scores)
-    (n, k), nan = kept.shape, math.nan
-    ranks = block_ranks(kept)
+    whole, left_out = complete(scores)
+    (n, k), nan = whole.shape, math.nan
+    ranks = block_ranks(whole)
     means = tuple(float(v) for v in ranks.mean(axis=0)) if n else (nan,) * k
     if n < 2:
         reason = f"Friedman's test needs two blocks, there are {n}"
@@ -152,9 +152,9 @@ def nemenyi(scores: Any, confidence_level: float = 0.95) -> Nemenyi:
     ValueError if the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
     level = check_level(confidence_level)
-    kept, left_out = complete(scores)
-    n, k = kept.shape
-    order, ranks = order_by_rank(kept), block_ranks(kept)
+    whole, left_out = complete(scores)
+    n, k = whole.shape
+    order, ranks = order_by_rank(whole), block_ranks(whole)
     means = tuple(float(v) for v in ranks.mean(axis=0)) if n else (math.nan,) * k
     if n < 2:
         reason = f"Nemenyi's test needs two blocks, there are {n}"

@@ -59,15 +59,15 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
         raise ValueError(f"differences must have shape (blocks,), got {values.shape}")
     if np.isinf(values).any():
         raise ValueError(f"differences must be finite or NaN, got one in block {int(np.argmax(np.isinf(values)))}")
-    kept = values[~np.isnan(values)]
-    return kept, len(values) - len(kept)
+    defined = values[~np.isnan(values)]
+    return defined, len(values) - len(defined)
 
 
 def complete(scores: Any, least: int = 2) -> tuple[FloatArray, int]:
     """The blocks in which every model has a value, and the number of the others."""
     matrix = as_scores(scores, least)
-    kept = matrix[~np.isnan(matrix).any(axis=1)]
-    return kept, len(matrix) - len(kept)
+    whole = matrix[~np.isnan(matrix).any(axis=1)]
+    return whole, len(matrix) - len(whole)
 
 
 def settled(values: FloatArray, scale: Any) -> FloatArray:
@@ -157,7 +157,7 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
     ValueError if the scores are no finite matrix, or the names do not fit.
     """
     matrix = as_scores(scores, 1)
-    kept, left_out = complete(matrix, 1)
+    whole, left_out = complete(matrix, 1)
     rows = []
     for name, column in zip(as_names(names, matrix.shape[1]), matrix.T, strict=True):
         values = column[column == column]
@@ -167,4 +167,4 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
             continue
         sd = float(values.std(ddof=1)) if n > 1 else math.nan
         rows.append(ModelSummary(name, float(values.mean()), sd, float(values.min()), float(values.max()), n))
-    return Summary(tuple(rows), len(kept), left_out)
+    return Summary(tuple(rows), len(whole), left_out)

@@ -49,10 +49,10 @@ def bars(
     ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
     ``zero``: whether the scale has 0 as a line.
     """
-    known = [all(map(math.isfinite, row)) for row in zip(values, lows, highs, strict=True)]
-    rows = [place for place, there in enumerate(known) if there]
+    finite = [all(map(math.isfinite, row)) for row in zip(values, lows, highs, strict=True)]
+    rows = [place for place, there in enumerate(finite) if there]
     if not rows:
-        return [None] * len(known)
+        return [None] * len(finite)
     first, last = _scale(values, lows, highs, rows, [matter[place] for place in rows], zero)
 
     def place_of(value: float) -> float:
@@ -60,13 +60,13 @@ def bars(
         return round(_EDGE + (WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
 
     out: list[Bar | None] = []
-    for value, low, high, there in zip(values, lows, highs, known, strict=True):
+    for value, low, high, there in zip(values, lows, highs, finite, strict=True):
         beyond = "left" if value < first else "right" if value > last else ""
         line = place_of(0.0) if zero else None
         cut = {"left": low < first and value >= first, "right": high > last and value <= last}
         arrows = tuple(side for side, there in cut.items() if there)
-        own = Bar(place_of(value), place_of(low), place_of(high), line, beyond, arrows, float(first), float(last))
-        out.append(own if there else None)
+        bar = Bar(place_of(value), place_of(low), place_of(high), line, beyond, arrows, float(first), float(last))
+        out.append(bar if there else None)
     return out
 
 
@@ -80,11 +80,11 @@ def _scale(
 ) -> tuple[float, float]:
     """Ends of the scale: of all rows, or of the tied ones and their surroundings."""
     held = [0.0] if zero else []
-    kept = [row for row, own in zip(rows, matter, strict=True) if own] or rows
-    most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in kept)
+    chosen = [row for row, matters in zip(rows, matter, strict=True) if matters] or rows
+    most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in chosen)
     ends = {row: (max(lows[row], values[row] - most), min(highs[row], values[row] + most)) for row in rows}
     whole = [*(end for both in ends.values() for end in both), *held]
-    near = [*(end for row in kept for end in ends[row]), *held]
+    near = [*(end for row in chosen for end in ends[row]), *held]
     first, last = min(near), max(near)
     reach = _REACH * (last - first)
     if reach > 0:

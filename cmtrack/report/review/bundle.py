@@ -77,7 +77,7 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
     comparison = _of_kept_rows(comparison) if rows else comparison
     rule = rule_of(comparison)
     options = {name: comparison.how.get(name) for name in CompareOptions.deciding()}
-    own = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
+    rule_file = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
     listed, files = _judged(comparison, rows)
     about = {
         "judged": listed,
@@ -88,7 +88,7 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
         "record": asdict(comparison.record),
     }
     files |= {
-        RULE: own,
+        RULE: rule_file,
         RUNS: _json(about),
         PAGE: html(comparison, title, rows=rows).encode("utf-8"),
         TEXT: markdown(comparison, title).encode("utf-8"),
@@ -130,10 +130,10 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
     for place, candidate in enumerate(sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1):
         folder, evaluation = f"runs/{place:04}", candidate.evaluation
         files[f"{folder}/{FILE_NAME}"] = evaluation.to_json().encode("utf-8")
-        kept = "none" if evaluation.rows is None else "kept" if rows else "left out"
-        if kept == "kept":
+        status = "none" if evaluation.rows is None else "kept" if rows else "left out"
+        if status == "kept":
             files[f"{folder}/{ROWS_NAME}"] = _rows_file(evaluation)
-        listed.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": kept})
+        listed.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": status})
     return listed, files
 
 
@@ -151,25 +151,25 @@ def _of_kept_rows(comparison: Comparison) -> Comparison:
         evaluation = candidate.evaluation
         held = evaluation.rows
         if isinstance(evaluation, Evaluation) and isinstance(held, Predictions) and held.probabilities is not None:
-            kept = evaluation.with_rows(_rows_file(evaluation)).rows
-            assert isinstance(kept, Predictions)
-            if not np.array_equal(np.asarray(kept.probabilities), held.probabilities):
+            stored = evaluation.with_rows(_rows_file(evaluation)).rows
+            assert isinstance(stored, Predictions)
+            if not np.array_equal(np.asarray(stored.probabilities), held.probabilities):
                 same = False
                 # groups are counted from the rows: they are counted again
-                evaluation = options.prepared(replace(evaluation, rows=replace(held, source=kept.source)))
+                evaluation = options.prepared(replace(evaluation, rows=replace(held, source=stored.source)))
         evaluations[candidate.run_id] = evaluation
     if same:
         return comparison
     assert comparison.listing is not None  # it was asked for
-    found = compare_runs(comparison.listing, evaluations, comparison.criterion, options)
-    return replace(found, notes=comparison.notes)
+    anew = compare_runs(comparison.listing, evaluations, comparison.criterion, options)
+    return replace(anew, notes=comparison.notes)
 
 
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
     """Statements on runs whose evaluations were not read: they cannot be recomputed."""
     listing, read = comparison.listing, _reads(comparison)
     assert listing is not None  # it was asked for
-    left = [
+    left_out = [
         {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": before}
         for before, some in ((True, listing.unreadable), (False, listing.incomplete))
         for one in some
@@ -179,7 +179,7 @@ def _not_judged(comparison: Comparison) -> dict[str, Any]:
         for stop in listing.stopped
     ]
     passed_over = [_run_data(run, read) for run in listing.passed_over]
-    return {"stopped": stopped, "left_out": left, "passed_over": passed_over, "looks": listing.looks}
+    return {"stopped": stopped, "left_out": left_out, "passed_over": passed_over, "looks": listing.looks}
 
 
 def _reads(comparison: Comparison) -> set[str]:
@@ -193,8 +193,8 @@ def _reads(comparison: Comparison) -> set[str]:
 
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
     """The facts of a run that its review shows or its rule reads; no password, and no other tag."""
-    own = {field.name: getattr(run, field.name) for field in fields(Run)}
-    return own | {
+    facts = {field.name: getattr(run, field.name) for field in fields(Run)}
+    return facts | {
         "tracking_uri": without_credentials(run.tracking_uri),
         "artifact_uri": "",
         "metrics": {name: value for name, value in run.metrics.items() if f"metrics.{name}" in read},
@@ -282,8 +282,8 @@ def verify(path: str | Path) -> Verification:
         try:
             _recompute(files, manifest, result)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-            said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            result.problems = [f"the comparison cannot be computed from the bundle: {said}"]
+            reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            result.problems = [f"the comparison cannot be computed from the bundle: {reason}"]
     rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
     return Verification(
         files=len(files) - 1,
@@ -353,9 +353,9 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if without_rows:
         compared.lacking.append("differences, p-values and standings: the rows that they need were left out")
     read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
-    own = sorted(read & {name for e in prepared.values() if isinstance(e, Evaluation) for name in _own(e)})
-    if own:
-        compared.lacking.append(f"differences in {', '.join(own)}, which need its function: a bundle holds none")
+    custom = sorted(read & {name for e in prepared.values() if isinstance(e, Evaluation) for name in _own(e)})
+    if custom:
+        compared.lacking.append(f"differences in {', '.join(custom)}, which need its function: a bundle holds none")
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
@@ -410,13 +410,13 @@ def _compared_anew(
     asked: Mapping[str, Any],
 ) -> Comparison:
     runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
-    left = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
+    left_out = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
     listing = Listing(
         tuple(runs.values()),
         stopped=tuple(StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"]))) for o in about["stopped"]),
         passed_over=tuple(map(_as_run, about["passed_over"])),
-        incomplete=tuple(one for one, before in left if not before),
-        unreadable=tuple(one for one, before in left if before),
+        incomplete=tuple(one for one, before in left_out if not before),
+        unreadable=tuple(one for one, before in left_out if before),
         baseline=None if about["baseline"] is None else runs[about["baseline"]],
         how=dict(asked),
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
@@ -444,10 +444,10 @@ def _as_run(data: Mapping[str, Any]) -> Run:
     for name in ("params", "tags"):
         if not all(isinstance(text, str) for text in data[name].values()):
             raise ValueError(f"{RUNS}: {name} must hold texts")
-    own = {field.name: data[field.name] for field in fields(Run)}
-    datasets = tuple((str(name), str(digest)) for name, digest in own["datasets"])
-    metrics = {name: float(value) for name, value in own["metrics"].items() if value is not None}
-    return Run(**own | {"model_ids": tuple(own["model_ids"]), "datasets": datasets, "metrics": metrics})
+    facts = {field.name: data[field.name] for field in fields(Run)}
+    datasets = tuple((str(name), str(digest)) for name, digest in facts["datasets"])
+    metrics = {name: float(value) for name, value in facts["metrics"].items() if value is not None}
+    return Run(**facts | {"model_ids": tuple(facts["model_ids"]), "datasets": datasets, "metrics": metrics})
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
@@ -464,32 +464,32 @@ class _Compared:
         self.lacking: list[str] = []
         self.stated: list[str] = []
 
-    def compare(self, stated: Any, found: Any, where: str) -> None:
+    def compare(self, stated: Any, computed: Any, where: str) -> None:
         """Compare two values of JSON; the first difference is named."""
         if self.problems:
             return
-        if isinstance(stated, dict) and isinstance(found, dict):
-            for name in [*stated, *(name for name in found if name not in stated)]:
-                self.compare(stated.get(name), found.get(name), f"{where}.{name}")
-        elif isinstance(stated, list) and isinstance(found, list):
-            if len(stated) != len(found):
-                self.problems.append(f"{DATA}: {where} has {len(stated)} entries, recomputed {len(found)}")
-            for place, (ours, theirs) in enumerate(zip(stated, found, strict=False)):
+        if isinstance(stated, dict) and isinstance(computed, dict):
+            for name in [*stated, *(name for name in computed if name not in stated)]:
+                self.compare(stated.get(name), computed.get(name), f"{where}.{name}")
+        elif isinstance(stated, list) and isinstance(computed, list):
+            if len(stated) != len(computed):
+                self.problems.append(f"{DATA}: {where} has {len(stated)} entries, recomputed {len(computed)}")
+            for place, (ours, theirs) in enumerate(zip(stated, computed, strict=False)):
                 self.compare(ours, theirs, f"{where}[{place}]")
-        elif isinstance(stated, str) and isinstance(found, str):
-            if self.texts and stated != found:
-                self.problems.append(f"{DATA}: {where} reads {stated!r:.80}, recomputed {found!r:.80}")
+        elif isinstance(stated, str) and isinstance(computed, str):
+            if self.texts and stated != computed:
+                self.problems.append(f"{DATA}: {where} reads {stated!r:.80}, recomputed {computed!r:.80}")
         else:
             self.numbers += isinstance(stated, (int, float)) and not isinstance(stated, bool)
-            if not _equal(stated, found):
-                self.problems.append(f"{DATA}: {where} is {stated!r:.40}, recomputed {found!r:.40}")
+            if not _equal(stated, computed):
+                self.problems.append(f"{DATA}: {where} is {stated!r:.40}, recomputed {computed!r:.40}")
 
 
-def _equal(stated: Any, found: Any) -> bool:
-    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, found))
+def _equal(stated: Any, computed: Any) -> bool:
+    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, computed))
     if not numbers:
-        return type(stated) is type(found) and bool(stated == found)
-    return bool(abs(stated - found) <= TOLERANCE * max(1.0, abs(stated)))
+        return type(stated) is type(computed) and bool(stated == computed)
+    return bool(abs(stated - computed) <= TOLERANCE * max(1.0, abs(stated)))
 
 
 def _compare_values(
@@ -498,19 +498,19 @@ def _compare_values(
     """Compare the values of single runs and their intervals: they need no rows."""
     for place, ranking in enumerate(stated["rankings"]):
         for run in ranking["runs"]:
-            own, where = evaluations[run["run_id"]], f"rankings[{place}], run {run['name']}"
+            judged, where = evaluations[run["run_id"]], f"rankings[{place}], run {run['name']}"
             compared.compare(
-                run["values"], as_plain({name: own.metrics[name] for name in criterion.metrics}), f"{where}, values"
+                run["values"], as_plain({name: judged.metrics[name] for name in criterion.metrics}), f"{where}, values"
             )
             if criterion.single:
                 name = criterion.metrics[0]
-                ends = own.intervals.get(name, (math.nan, math.nan))
-                found = as_plain([own.metrics[name], *ends])
-                compared.compare([run["value"], run["low"], run["high"]], found, f"{where}, value, low and high")
+                ends = judged.intervals.get(name, (math.nan, math.nan))
+                computed = as_plain([judged.metrics[name], *ends])
+                compared.compare([run["value"], run["low"], run["high"]], computed, f"{where}, value, low and high")
     if stated["repeated"] is not None:
         for model in stated["repeated"]["models"]:
-            found = [evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]]
-            compared.compare(model["mean"], float(sum(found) / len(found)), f"model {model['name']}, mean")
+            values = [evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]]
+            compared.compare(model["mean"], float(sum(values) / len(values)), f"model {model['name']}, mean")
 
 
 def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: str | None, compared: _Compared) -> None:
@@ -529,4 +529,4 @@ def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: st
 def _rounded(page: str) -> str | None:
     """A page with long numbers rounded, whose last digits are the machine's; None if its policy is not its own."""
     bare = without_policy(page)
-    return None if bare is None else _LONG.sub(lambda found: f"{float(found[0]):.9g}", bare)
+    return None if bare is None else _LONG.sub(lambda number: f"{float(number[0]):.9g}", bare)

@@ -22,9 +22,9 @@ def cell(text: str, sort: float | str | None = None, beside: str | None = None, 
 
 def name_cell(name: str, run_id: str) -> Cell:
     """A run's name, and its id."""
-    known = run_id and run_id != name
+    has_id = run_id and run_id != name
     return cell(name, name.lower(), title=name) | {
-        "id": fmt.short_id(run_id) if known else "",
-        "run_id": run_id if known else "",
+        "id": fmt.short_id(run_id) if has_id else "",
+        "run_id": run_id if has_id else "",
         "short": name,
     }

@@ -79,9 +79,9 @@ def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, A
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
         yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
-    for left in comparison.left_out:
-        status = LAST if left.last else "left out"
-        yield {"name": left.run.name, "run_id": left.run.run_id, "status": status, "reason": left.reason}
+    for unranked in comparison.left_out:
+        status = LAST if unranked.last else "left out"
+        yield {"name": unranked.run.name, "run_id": unranked.run.run_id, "status": status, "reason": unranked.reason}
 
 
 def _row(place: int, entry: Ranked, ranking: Ranking) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "rankings": [] if comparison.repeated else [_ranking(one) for one in comparison.rankings],
             "repeated": None if comparison.repeated is None else _repeated(comparison.repeated),
             "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
-            "left_out": [_run(left.run) | {"reason": left.reason, "last": left.last} for left in comparison.left_out],
+            "left_out": [_run(one.run) | {"reason": one.reason, "last": one.last} for one in comparison.left_out],
             "looks": None if looks is None else {n: v for n, v in asdict(looks).items() if n != "reviews"},  # no tags
             "resolution": None if resolution is None else resolution.to_dict(),
             "segments": [pair.to_dict() for pair in comparison.segments],

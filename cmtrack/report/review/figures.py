@@ -70,7 +70,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 def metrics_figure(ranking: Ranking) -> Figure | None:
     """All headline metrics of the first runs."""
     names, runs, catalog = headline(ranking), ranking.runs[:MAX_RUNS], ranking.criterion.catalog
-    left = len(ranking.runs) - len(runs)
+    not_shown = len(ranking.runs) - len(runs)
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
         [fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog) for name in names],
@@ -78,7 +78,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         [catalog.lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
         tied=np.array([run.tied for run in runs]),
-        title=f"The first {len(runs)} of {len(ranking.runs)} runs" if left else None,
+        title=f"The first {len(runs)} of {len(ranking.runs)} runs" if not_shown else None,
     )
 
 
@@ -102,7 +102,7 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
     """Place and evaluation of the run to take, which is of single classes."""
-    return next((k, own) for k, (run, own) in enumerate(of_classes(ranking)) if run is ranking.foremost)
+    return next((k, evaluation) for k, (run, evaluation) in enumerate(of_classes(ranking)) if run is ranking.foremost)
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
@@ -131,8 +131,8 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
         counts = [e.confusion_matrix.counts for _, e in runs]
         few = len(first.labels) <= IN_GIVEN_ORDER
         order = np.arange(len(first.labels)) if few else order_of(counts[0])
-        counts, labels = [own[np.ix_(order, order)] for own in counts], [first.labels[place] for place in order]
-    named = [(run.name, own) for (run, _), own in zip(runs, counts, strict=True)]
+        counts, labels = [matrix[np.ix_(order, order)] for matrix in counts], [first.labels[place] for place in order]
+    named = [(run.name, matrix) for (run, _), matrix in zip(runs, counts, strict=True)]
     figure, (place, chosen) = plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title), _chosen(ranking)
     return with_named_cells(figure, place, chosen, name, labels) if place < _MATRICES else figure
 
@@ -150,69 +150,69 @@ _NOTHING = (math.nan, math.nan)
 
 def roc_figure(ranking: Ranking) -> Figure | None:
     """The ROC curves in one figure."""
-    known = [(place, name, own.roc) for place, name, own in _scored(ranking) if own.roc is not None]
-    if not known:
+    curves = [(place, name, e.roc) for place, name, e in _scored(ranking) if e.roc is not None]
+    if not curves:
         return None
     return plots.plot_roc_overlay(
-        [(name, roc.fpr, roc.tpr) for _, name, roc in known],
-        areas=[roc.auc for *_, roc in known],
-        intervals=[roc.auc_interval or _NOTHING for *_, roc in known],
-        ceilings=[roc.ceiling for *_, roc in known],
-        normalized=[roc.auc_normalized for *_, roc in known],
-        positive=known[0][2].positive,
-        places=[place for place, *_ in known],
+        [(name, roc.fpr, roc.tpr) for _, name, roc in curves],
+        areas=[roc.auc for *_, roc in curves],
+        intervals=[roc.auc_interval or _NOTHING for *_, roc in curves],
+        ceilings=[roc.ceiling for *_, roc in curves],
+        normalized=[roc.auc_normalized for *_, roc in curves],
+        positive=curves[0][2].positive,
+        places=[place for place, *_ in curves],
     )
 
 
 def class_curves_figure(ranking: Ranking) -> Figure | None:
     """ROC, precision over recall and gains of some classes against all others; None where a positive group has them."""
     runs = of_classes(ranking)[:_CURVES]
-    if len(runs) < 2 or any(own.roc is not None or not own.has_class_calibration for _, own in runs):
+    if len(runs) < 2 or any(e.roc is not None or not e.has_class_calibration for _, e in runs):
         return None
     short = text.short_names([run.name for run in ranking.runs], 40)
     rows = []
     for label, metric in hardest_classes(runs[0][1], _CLASSES):
-        areas = [own.metrics[metric] for _, own in runs]
+        areas = [e.metrics[metric] for _, e in runs]
         name = f"{quoted(label)}: AUC {min(areas):.3f} to {max(areas):.3f}"
-        rows.append((name, [class_curve(own, label, short[i], i) for i, (_, own) in enumerate(runs)]))
+        rows.append((name, [class_curve(e, label, short[i], i) for i, (_, e) in enumerate(runs)]))
     return plot_class_curves(rows) if rows else None
 
 
 def precision_recall_figure(ranking: Ranking) -> Figure | None:
     """Precision over recall in one figure."""
-    curves = [(place, name, own.precision_recall) for place, name, own in _scored(ranking)]
-    known = [(place, name, curve) for place, name, curve in curves if curve is not None]
-    if not known or math.isnan(known[0][2].average_precision):
+    scored = [(place, name, e.precision_recall) for place, name, e in _scored(ranking)]
+    curves = [(place, name, curve) for place, name, curve in scored if curve is not None]
+    if not curves or math.isnan(curves[0][2].average_precision):
         return None
     return plots.plot_precision_recall_overlay(
-        [(name, curve.recall, curve.precision) for _, name, curve in known],
-        areas=[curve.average_precision for *_, curve in known],
-        prevalence=known[0][2].prevalence,
-        intervals=[curve.average_precision_interval or _NOTHING for *_, curve in known],
-        ceilings=[curve.ceiling for *_, curve in known],
-        positive=known[0][2].positive,
-        places=[place for place, *_ in known],
+        [(name, curve.recall, curve.precision) for _, name, curve in curves],
+        areas=[curve.average_precision for *_, curve in curves],
+        prevalence=curves[0][2].prevalence,
+        intervals=[curve.average_precision_interval or _NOTHING for *_, curve in curves],
+        ceilings=[curve.ceiling for *_, curve in curves],
+        positive=curves[0][2].positive,
+        places=[place for place, *_ in curves],
     )
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
     section, places = judged_section(ranking), []
-    known: list[tuple[str, Evaluation, CalibrationCurve, str]] = []
+    curves: list[tuple[str, Evaluation, CalibrationCurve, str]] = []
     for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
         curve = evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
         if curve is not None and f"{section}/error" in evaluation.metrics and evaluation.has_section(section):
-            judged = JUDGES[section](evaluation) if len(known) < _CURVES else None
-            known.append((run.name, evaluation, curve, judged.word if judged else ""))
+            judged = JUDGES[section](evaluation) if len(curves) < _CURVES else None
+            curves.append((run.name, evaluation, curve, judged.word if judged else ""))
             places.append(place)
-    if not known:
+    if not curves:
         return None
     return plots.plot_reliability_overlay(
-        [(name, curve.scores, curve.recalibrated) for name, _, curve, _ in known],
-        errors=[evaluation.metrics[f"{section}/error"] for _, evaluation, _, _ in known],
-        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in known],
-        words=[word for *_, word in known],
-        event="a right prediction" if section == "confidence" else known[0][2].positive,
+        [(name, curve.scores, curve.recalibrated) for name, _, curve, _ in curves],
+        errors=[evaluation.metrics[f"{section}/error"] for _, evaluation, _, _ in curves],
+        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in curves],
+        words=[word for *_, word in curves],
+        event="a right prediction" if section == "confidence" else curves[0][2].positive,
         places=places,
         max_curves=_CURVES,
     )
@@ -253,8 +253,8 @@ def family(ranking: Ranking) -> list[Ranked]:
     """
 
     def kind(run: Ranked) -> set[tuple[str, str]]:
-        own = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
-        return {(name, text) for name, text in own.items() if _number(run, name) is None}
+        params = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
+        return {(name, text) for name, text in params.items() if _number(run, name) is None}
 
     return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
 

@@ -75,14 +75,14 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     say, numbers = say_of(comparison), run_numbers(comparison)
     level = ranking.confidence_level
     metrics = comparable(ranking)
-    known = [evaluation for _, evaluation in of_classes(ranking)]
-    parts = partitions(ranking) if known else []
-    offered = thresholds(known) if parts and parts[0]["given"] else []
+    evaluations = [evaluation for _, evaluation in of_classes(ranking)]
+    parts = partitions(ranking) if evaluations else []
+    offered = thresholds(evaluations) if parts and parts[0]["given"] else []
     words = [_words(name, ranking) for name in metrics]
     _judged(comparison, ranking, words)
     chosen, shorts = ranking.foremost, distinct([run.name for run in ranking.runs], NAME)
     divided = segments(ranking, level)
-    rows = patterns(known, [str(table["column"]) for table in divided], offered) if parts else {}
+    rows = patterns(evaluations, [str(table["column"]) for table in divided], offered) if parts else {}
     return {
         "level": level,
         "shown_level": fmt.level(level),
@@ -100,10 +100,10 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "opens": next((k for k, name in enumerate(metrics) if k and name in headline(ranking)), 0),
         "words": STANDINGS
         | {marked("equivalent", tied): standing_word("equivalent", ranking, tied) for tied in (True, False)},
-        "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
-        "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
+        "labels": [_plain(label) for label in ranking.evaluation.labels] if evaluations else [],
+        "shown_labels": [shown(label) for label in ranking.evaluation.labels] if evaluations else [],
         "partitions": parts,
-        "formulas": formulas(known) if parts else None,
+        "formulas": formulas(evaluations) if parts else None,
         "thresholds": offered,
         "segments": divided,
         "rows": rows,
@@ -264,8 +264,8 @@ def sparse(counts: Any) -> list[float]:
 
 def _against(ranking: Ranking, run: Ranked, say: Say) -> dict[str, Any] | None:
     """The chosen run against another one: what the page says of its rival, for every run."""
-    found = confusions_with(ranking, run, say)
-    if found is None:
+    table = confusions_with(ranking, run, say)
+    if table is None:
         return None
     rows = [
         [
@@ -276,11 +276,11 @@ def _against(ranking: Ranking, run: Ranked, say: Say) -> dict[str, Any] | None:
             row["status"],
             row["verdict"],
         ]
-        for row in found["rows"]
+        for row in table["rows"]
     ]
     rows = [[for_page(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    said = [for_page(sentence) for sentence in found["sentences"]]
-    return {"rows": rows, "sentences": said, "paired": found["paired"], "more": found["more"]}
+    sentences = [for_page(sentence) for sentence in table["sentences"]]
+    return {"rows": rows, "sentences": sentences, "paired": table["paired"], "more": table["more"]}
 
 
 def _curve(scores: ScoreCounts) -> list[list[int]]:
@@ -317,13 +317,13 @@ def partitions(ranking: Ranking) -> list[dict[str, Any]]:
         return []
     out = []
     if alike(ranking, frozenset({"grouping", "positive"})):
-        own = evaluation.scored
-        if own is not None and own.positive is not None:
-            out.append(_partition(own, own.positive, given=True, classes=evaluation.grouping is None))
+        given = evaluation.scored
+        if given is not None and given.positive is not None:
+            out.append(_partition(given, given.positive, given=True, classes=evaluation.grouping is None))
         steps = () if evaluation.grouping is None else evaluation.grouping.compose(labels)
         for step in steps:
             two = len(step.labels) == 2
-            places = [g for g in range(len(step.labels)) if not (own is not None and step.name == own.name and two)]
+            places = [g for g in range(len(step.labels)) if not (given is not None and step.name == given.name and two)]
             out += [_partition(step, g) for g in places]
     if len(labels) > 2 or not out:
         single = ComposedStep("class", labels, np.arange(len(labels)), np.eye(len(labels), dtype=bool), None)
@@ -350,7 +350,7 @@ def _partition(step: ComposedStep, positive: int, given: bool = False, classes: 
         "title": for_page(title),
         "shown": [shown(name), shown(rest)],
         "names": [name, rest],
-        "inside": "".join("1" if own else "0" for own in inside),
+        "inside": "".join("1" if belongs else "0" for belongs in inside),
         "modes": modes,
         "step": step.name if not classes else "one class",
         "given": given,
@@ -360,22 +360,22 @@ def _partition(step: ComposedStep, positive: int, given: bool = False, classes: 
 
 def _mode(accept: Any, inside: Any) -> Any:
     """The rule for pairs of a group: "relaxed", "strict", or the accepted pairs."""
-    own = np.flatnonzero(inside)
-    pairs = accept[np.ix_(own, own)]
+    members = np.flatnonzero(inside)
+    pairs = accept[np.ix_(members, members)]
     if pairs.all():
         return "relaxed"
-    if np.array_equal(pairs, np.eye(len(own), dtype=bool)):
+    if np.array_equal(pairs, np.eye(len(members), dtype=bool)):
         return "strict"
-    return [[int(own[i]), int(own[j])] for i, j in zip(*np.nonzero(pairs), strict=True)]
+    return [[int(members[i]), int(members[j])] for i, j in zip(*np.nonzero(pairs), strict=True)]
 
 
 def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """The metrics of the six counts as recorded steps; those that cannot be recorded are left out."""
     program = Program()
     program.counts()
-    own = {metric.name: metric for evaluation in evaluations for metric in evaluation.extra_metrics}
+    custom = {metric.name: metric for evaluation in evaluations for metric in evaluation.extra_metrics}
     metrics = []
-    for metric in (*SIX, *own.values()):
+    for metric in (*SIX, *custom.values()):
         place = record(metric, program) if metric.interval in _SCALES else None
         if place is None:
             continue
@@ -406,12 +406,12 @@ def _end(value: float) -> float | None:
 
 def thresholds(evaluations: Iterable[Evaluation]) -> list[float]:
     """The thresholds that a page offers; edges of cells where scores are counted on a grid. None without scores."""
-    known = [evaluation.statistics.scores for evaluation in evaluations if not evaluation.statistics.ranking_only]
-    scores = [own for own in known if own is not None and own.counts[:2].sum() > 0 and own.counts[2:].sum() > 0]
+    of_runs = [evaluation.statistics.scores for evaluation in evaluations if not evaluation.statistics.ranking_only]
+    scores = [one for one in of_runs if one is not None and one.counts[:2].sum() > 0 and one.counts[2:].sum() > 0]
     if not scores:
         return []
     offered = np.array(sorted(_ROUND))
-    if not all(own.exact for own in scores):
+    if not all(one.exact for one in scores):
         edges = grid_edges()
         offered = edges[np.abs(edges[:, None] - offered).argmin(axis=0)]
     return [float(value) for value in np.unique(offered)]
@@ -422,8 +422,8 @@ def _binned(scores: ScoreCounts, offered: Sequence[float]) -> list[list[float]]:
     lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
     place = np.searchsorted(np.asarray(offered), lowest, side="right")
     out = np.zeros((len(scores.counts), len(offered) + 1), dtype=scores.counts.dtype)
-    for channel, own in zip(out, scores.counts, strict=True):
-        np.add.at(channel, place, own)
+    for channel, counts in zip(out, scores.counts, strict=True):
+        np.add.at(channel, place, counts)
     return [sparse(channel) for channel in out]
 
 
@@ -448,9 +448,9 @@ def segments(ranking: Ranking, level: float) -> list[dict[str, Any]]:
         for name in headline(ranking):
             if len(metrics) == (MAX_SEGMENT_METRICS if len(runs) <= MAX_RUNS else 1):
                 break
-            found = [_by_segment(evaluation, column, name, level) for _, evaluation in runs]
-            if all(own is not None for own in found):
-                metrics.append(_words(name, ranking) | {"values": found})
+            values = [_by_segment(evaluation, column, name, level) for _, evaluation in runs]
+            if all(one is not None for one in values):
+                metrics.append(_words(name, ranking) | {"values": values})
         if metrics:
             table = first[column]
             out.append(
@@ -486,11 +486,11 @@ def texts(comparison: Comparison, ranking: Ranking, grouped: bool, scored: bool)
     if grouped:
         grouping, costs = mark("grouping", "Grouping"), mark("costs", "Costs")
         for at, moved in (("", {}), ("_at", {"at": mark("share")})):
-            own = {"rank_by": mark("metric")} | moved
-            out[f"given{at}"] = _both(comparison, ranking, **own)
-            out[f"grouping{at}"] = _both(comparison, ranking, **own, grouping=grouping)
-            out[f"costs_given{at}"] = _both(comparison, ranking, **own, costs=costs)
-            out[f"costs{at}"] = _both(comparison, ranking, **own, costs=costs, grouping=grouping)
+            changes = {"rank_by": mark("metric")} | moved
+            out[f"given{at}"] = _both(comparison, ranking, **changes)
+            out[f"grouping{at}"] = _both(comparison, ranking, **changes, grouping=grouping)
+            out[f"costs_given{at}"] = _both(comparison, ranking, **changes, costs=costs)
+            out[f"costs{at}"] = _both(comparison, ranking, **changes, costs=costs, grouping=grouping)
     if scored:
         for at, head in (("", ""), ("_at", _AT_SHARE)):
             python = reproduce.each_run(comparison, ranking, head + _AT_THRESHOLD)

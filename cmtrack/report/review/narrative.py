@@ -98,12 +98,12 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     head = _headline(ranking, say)
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    said = [_warned(head, ranking, say), *_standing(ranking, say, selection_words(comparison))]
+    lines = [_warned(head, ranking, say), *_standing(ranking, say, selection_words(comparison))]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
-        said += _tie(comparison, ranking, say)
-    said += [*_price(ranking, say), *equivalents(ranking, say), *rows_more(comparison, say), *by_segment(comparison)]
-    said += [*gates, *unpaired(ranking, say)]
-    return [*said, *apart(comparison.rankings, comparison.reads)]
+        lines += _tie(comparison, ranking, say)
+    lines += [*_price(ranking, say), *equivalents(ranking, say), *rows_more(comparison, say), *by_segment(comparison)]
+    lines += [*gates, *unpaired(ranking, say)]
+    return [*lines, *apart(comparison.rankings, comparison.reads)]
 
 
 def _warned(head: str, ranking: Ranking, say: Say) -> str:
@@ -117,14 +117,14 @@ def _warned(head: str, ranking: Ranking, say: Say) -> str:
 def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
     """Notes: other rankings, runs that are in none, and how the comparison was made."""
     say = say_of(comparison)
-    said, known = [], {*apart(comparison.rankings, comparison.reads)}
+    notes, already = [], {*apart(comparison.rankings, comparison.reads)}
     if comparison.best is not None and comparison.ranking is not None:
-        said = _chances(comparison.ranking, say)
-        said += [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    said += [*crossed(comparison), *break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
+        notes = _chances(comparison.ranking, say)
+        notes += [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+    notes += [*crossed(comparison), *break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
-        said += [*left_out(comparison, say), *passed_over(comparison, say)]
-    return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
+        notes += [*left_out(comparison, say), *passed_over(comparison, say)]
+    return notes + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in already]
 
 
 def _leads(ranking: Ranking) -> str:
@@ -197,26 +197,26 @@ def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list
             f"{fmt.metric_title(n, positive, catalog=criterion.catalog)} {fmt.number(v)}"
             for n, v in first.values.items()
         ]
-        said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
-        said += f"({fmt.listed(values, 6)})."
+        sentence = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
+        sentence += f"({fmt.listed(values, 6)})."
     else:
         over = f" over {ranking.over}" if ranking.over else ""
         rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
-        said = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
+        sentence = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
         if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
-            said = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
-    return [" ".join([said, *selection, *_others(ranking, say), *picking(ranking)])]
+            sentence = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
+    return [" ".join([sentence, *selection, *_others(ranking, say), *picking(ranking)])]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
     """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     behind = [say(run.name) for run in ranking.runs if not run.tied]
-    said = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."] if unsure else []
+    lines = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."] if unsure else []
     if behind and len(ranking.tied) > 1:
         verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
-        said.append(f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}.")
-    return said
+        lines.append(f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}.")
+    return lines
 
 
 def picking(ranking: Ranking) -> list[str]:
@@ -251,9 +251,9 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     if not words:
         return []
     first, *others = words
-    said = [first.replace(" between", " more would decide between", 1), *(one.replace(" rows ", " ") for one in others)]
+    rows = [first.replace(" between", " more would decide between", 1), *(one.replace(" rows ", " ") for one in others)]
     seen = "difference is the one" if len(words) == 1 else "differences are those"
-    return [f"{fmt.capital(fmt.listed(said))}, if the true {seen} seen here."]
+    return [f"{fmt.capital(fmt.listed(rows))}, if the true {seen} seen here."]
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:
@@ -281,12 +281,12 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
     if len(ranking.runs) == 1:
         return [f"{titles[:1].upper()}{titles[1:]}: {shown}. There is no run to compare it with."]
     be = "is alone" if len(front) == 1 else "are"
-    said = [f"By {titles}, {shown} {be} on the Pareto front."]
+    sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
     if maybe:
-        said.append(f"Not significantly dominated ({fmt.level(ranking.confidence_level)}): {fmt.listed(maybe)}.")
+        sentences.append(f"Not significantly dominated ({fmt.level(ranking.confidence_level)}): {fmt.listed(maybe)}.")
     if off:
-        said.append(f"Significantly dominated in every metric: {fmt.listed(off)}.")
-    return [" ".join(said)]
+        sentences.append(f"Significantly dominated in every metric: {fmt.listed(off)}.")
+    return [" ".join(sentences)]
 
 
 def _price(ranking: Ranking, say: Say) -> list[str]:
@@ -298,10 +298,10 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
         return []
     ends = (one.difference_low, one.difference_high)
     gap = gap_words(one.difference, ends, ranking.criterion.direction, say(first.name))
-    said = f"{say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
+    claim = f"{say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
     if math.isnan(one.p_set):
-        return [f"{said}, with an unknown error."]
-    return [f"{said}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."]
+        return [f"{claim}, with an unknown error."]
+    return [f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."]
 
 
 def by_segment(comparison: Comparison) -> list[str]:
@@ -358,14 +358,14 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     """Sentences on the intervals of differences by segment, and why some are not of pairs of rows."""
-    said = (
+    reading = (
         f"Brackets are {fmt.level(pairs[0].confidence_level)} intervals of the differences, simultaneous over all "
         "segments and runs of this table."
     )
     for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
         names = fmt.listed(list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason)))
-        said += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
-    return said
+        reading += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
+    return reading
 
 
 def _undecided(comparison: Comparison, say: Say) -> list[str]:
@@ -386,11 +386,11 @@ def heading(comparison: Comparison, place: int) -> str:
     ranking, several = comparison.rankings[place], len(comparison.rankings)
     weighed = comparison.how.get("at") is None or not counts_rows(ranking.evaluation)  # by more than the shares
     where = f"over {ranking.over}" if ranking.over else f"on {fmt.samples(ranking.evaluation, weighed)}"
-    said = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
+    scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     if several == 1:
-        return said
-    own = headings(comparison.rankings, comparison.reads)[place]
-    return f"Ranking {place + 1} of {several}: {said}{f', {own}' if own else ''}"
+        return scope
+    distinction = headings(comparison.rankings, comparison.reads)[place]
+    return f"Ranking {place + 1} of {several}: {scope}{f', {distinction}' if distinction else ''}"
 
 
 def _other(comparison: Comparison, place: int, say: Say) -> str:
@@ -398,12 +398,12 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
     first = ranking.leader
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        said = f"{fmt.listed(front)} on the Pareto front"
+        result = f"{fmt.listed(front)} on the Pareto front"
     else:
         value = f" with {_value(first)}" if ranking.criterion.single else ""
-        said = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
+        result = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
     tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
-    return " ".join([f"{heading(comparison, place)}. There, {said}{tied}.", *constant_sentences(ranking, say)])
+    return " ".join([f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)])
 
 
 def _stopped_briefly(comparison: Comparison) -> list[str]:
@@ -429,30 +429,30 @@ def _nothing(comparison: Comparison) -> str:
 
 def stopped(comparison: Comparison, say: Say) -> list[str]:
     """The gates that stopped runs, with the values that did."""
-    said = []
+    sentences = []
     for gate in comparison.gates:
-        found = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
-        if len(found) == 1:
-            said.append(f"{say(found[0][0])} fails the gate {found[0][1]}.")
-        elif found:
-            texts = [f"{say(name)} ({result.found})" for name, result in found]
-            said.append(f"{len(found)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
-    return said
+        failing = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
+        if len(failing) == 1:
+            sentences.append(f"{say(failing[0][0])} fails the gate {failing[0][1]}.")
+        elif failing:
+            texts = [f"{say(name)} ({result.found})" for name, result in failing]
+            sentences.append(f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
+    return sentences
 
 
 def left_out(comparison: Comparison, say: Say) -> list[str]:
     """Runs that could not be ranked, by reason."""
-    said = []
+    sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
         reasons = fmt.by_reason((say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last)
-        said += [f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()]
-    return said
+        sentences += [f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()]
+    return sentences
 
 
-def _reason(left: LeftOut) -> str:
+def _reason(unranked: LeftOut) -> str:
     """The reason for which a run is left out, without its own id: that is no reason of its own."""
-    run_id = left.run.run_id
-    return (left.reason.replace(f"run {run_id}", "the run") if run_id else left.reason).rstrip(".")
+    run_id = unranked.run.run_id
+    return (unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason).rstrip(".")
 
 
 def passed_over(comparison: Comparison, say: Say) -> list[str]:
@@ -483,12 +483,12 @@ def crossed(comparison: Comparison) -> list[str]:
     ranking, criterion = comparison.ranking, comparison.criterion
     if ranking is None or not criterion.single or criterion.catalog.lookup(criterion.metrics[0]).of not in COUNTED:
         return []  # a metric of scores takes a pass over the rows at each share
-    found = asked(comparison, "crossing")
-    if found is None or len(found.pieces) < 2:
+    crossing = asked(comparison, "crossing")
+    if crossing is None or len(crossing.pieces) < 2:
         return []
     names, first = short_names(comparison), ranking.foremost
     second = next(run for run in ranking.runs if run is not first)
-    where = found.sentence(names[first.name], names[second.name])
+    where = crossing.sentence(names[first.name], names[second.name])
     return [f"The better {criterion_title(criterion)} by the share of {quoted(ranking.evaluation.positive)}: {where}."]
 
 
@@ -497,29 +497,29 @@ def break_evens(comparison: Comparison) -> list[str]:
     ranking = comparison.ranking
     if ranking is None or ranking.over:
         return []
-    said, alike, names, first = [], [], short_names(comparison), ranking.foremost
+    sentences, alike, names, first = [], [], short_names(comparison), ranking.foremost
     for other in [run for run in ranking.runs if run is not first][:RIVALS]:
         theirs, ours = other.evaluation, first.evaluation
         if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)) or why_no_break_even(theirs, ours):
             continue
-        found = break_even(theirs, ours, confidence_level=ranking.confidence_level)
-        if found.told_apart or found.false_alarms == found.misses == 0:
-            said.append(found.sentence(names[other.name], names[first.name]))
+        cost_ratio = break_even(theirs, ours, confidence_level=ranking.confidence_level)
+        if cost_ratio.told_apart or cost_ratio.false_alarms == cost_ratio.misses == 0:
+            sentences.append(cost_ratio.sentence(names[other.name], names[first.name]))
         else:
             alike.append(quoted(names[other.name]))
     if alike:
         them = fmt.listed([quoted(names[first.name]), *alike])
-        said.append(f"Whatever a miss costs in false alarms, {them} may cost the same.")
-    return said
+        sentences.append(f"Whatever a miss costs in false alarms, {them} may cost the same.")
+    return sentences
 
 
 def positives(comparison: Comparison, say: Say) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
     of_runs = [(say(run.name), run.evaluation.positive) for run in comparison.runs]
-    found = fmt.by_reason((name, quoted(positive)) for name, positive in of_runs if positive is not None)
-    if len(found) < 2:
+    by_group = fmt.by_reason((name, quoted(positive)) for name, positive in of_runs if positive is not None)
+    if len(by_group) < 2:
         return []
-    groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in found.items())
+    groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in by_group.items())
     return [
         f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
         "must not be compared, here or in MLflow's charts."
@@ -528,11 +528,11 @@ def positives(comparison: Comparison, say: Say) -> list[str]:
 
 def identical(comparison: Comparison, say: Say) -> list[str]:
     """Runs of one ranking with identical predictions."""
-    said = []
+    sentences = []
     for ranking in () if comparison.repeated else comparison.rankings:
         groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
-        said += [f"{fmt.listed(names)} have identical predictions." for names in groups]
-    return said
+        sentences += [f"{fmt.listed(names)} have identical predictions." for names in groups]
+    return sentences
 
 
 def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:

@@ -85,7 +85,7 @@ def context(
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything on the page; single rows where they may be shown, and what stands beside them."""
-    said = decision(comparison, beside_tables=True)
+    sentences = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
     drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
     flipped = flips(comparison, rows, joined)
@@ -96,8 +96,8 @@ def context(
         "noun": comparison.noun,
         "run_numbers": run_numbers(comparison),
         "facts": facts(comparison),
-        "headline": said[0],
-        "evidence": said[1:],
+        "headline": sentences[0],
+        "evidence": sentences[1:],
         "further": further(comparison, beside_tables=True),
         "tables": tables,
         "probabilities": probabilities(comparison.ranking),
@@ -176,16 +176,16 @@ def warnings(comparison: Comparison) -> list[dict[str, Any]]:
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
     """Runs that are in no ranking, and why; those that a gate stopped stand in the table of the gates."""
-    left: list[tuple[Any, str, str]] = [
+    rows: list[tuple[Any, str, str]] = [
         (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
     ]
-    left += [
+    rows += [
         (run, "not read", "its logged value is worse than those of the runs that were read (limit)")
         for run in comparison.passed_over
     ]
     return [
-        {"name": run.name, "id": fmt.short_id(run.run_id), "run_id": run.run_id, "what": what, "why": why}
-        for run, what, why in left
+        {"name": run.name, "id": fmt.short_id(run.run_id), "run_id": run.run_id, "what": status, "why": why}
+        for run, status, why in rows
     ]
 
 
@@ -193,10 +193,10 @@ def methods(comparison: Comparison) -> list[str]:
     """Short notes on how the numbers came about, with sources."""
     evaluation = evaluation_of(comparison)
     grouping = None if evaluation is None else evaluation.grouping
-    told = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
+    notes = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
     costs = {run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)}
-    told += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
-    return [*told, *_methods(comparison)]
+    notes += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
+    return [*notes, *_methods(comparison)]
 
 
 def _methods(comparison: Comparison) -> list[str]:
@@ -211,45 +211,45 @@ def _methods(comparison: Comparison) -> list[str]:
             "data sets; Benavoli, Corani, Demšar and Zaffalon (2017) for the region of practical equivalence; Holm "
             "(1979).",
         ]
-    said = [
+    notes = [
         f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
         "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as rivals (Romano, Shaikh "
         "and Wolf 2014). Few rows or clusters count by Student's distribution. Runs that may be the best are not shown "
         "to be equal.",
     ]
     if comparison.criterion.pareto:
-        said = [
+        notes = [
             "A run is dominated where another one is significantly better in every metric. Its p-value is the largest "
             "over the metrics, adjusted for all pairs of runs (Holm 1979)."
         ]
     else:
-        said.append(
+        notes.append(
             f"The {at} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
             "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
             "pair, by max-T (Westfall and Young 1993) and by Holm (1979)."
         )
-        said.append(
+        notes.append(
             "The odds of being the best, and the ranks, are posterior probabilities: true values are taken as normally "
             "distributed, with a spread that is estimated from the runs. This corrects for the luck of the leader; "
             "counts of resamples do not. Near-twins share their odds. Two runs do not give the spread, so they have no "
             "odds; with fewer than five runs they are rough. A range of ranks begins at 1 where the run may be the "
             "best, ends by the posterior, and is for each run alone."
         )
-        said.append(
+        notes.append(
             "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
             "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
             "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous."
         )
-        said.append(_margin(comparison))
+        notes.append(_margin(comparison))
     if not comparison.criterion.single and not comparison.criterion.pareto:
-        said.append("In the weighted sum, each metric is in units of the runs' median standard error.")
+        notes.append("In the weighted sum, each metric is in units of the runs' median standard error.")
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
-        said.append("Differences are differences of the distances from zero.")
-    said.append(
+        notes.append("Differences are differences of the distances from zero.")
+    notes.append(
         "Where the predictions by row were kept, errors come from the influence of each test row, so that what the "
         "runs have in common cancels. The intervals of single values must not be compared by their overlap."
     )
-    return said
+    return notes
 
 
 def _margin(comparison: Comparison) -> str:
@@ -277,15 +277,15 @@ def _reading(comparison: Comparison) -> str:
             f"Brackets are {at} intervals; # is the number of the front. A run is dominated where p, of not being so, "
             f"is at most {1 - comparison.confidence_level:.3g}."
         )
-    said = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{_picked(comparison)}"
+    reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{_picked(comparison)}"
     if not several:
-        return said
-    said += f" {explained(comparison.confidence_level, comparison.noun)}"
+        return reading
+    reading += f" {explained(comparison.confidence_level, comparison.noun)}"
     rope = None if comparison.repeated is None else comparison.repeated.result.rope
     if rope is None:
-        return said
+        return reading
     posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
-    return f"{said} {posterior}; it decides nothing."
+    return f"{reading} {posterior}; it decides nothing."
 
 
 def _picked(comparison: Comparison) -> str:
@@ -451,18 +451,18 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     names = [name for name in (*_LOSSES, *judges) if any(_has(one, [name]) for _, one in shown)]
     rows: list[dict[str, Any]] = []
     for run, evaluation in shown:
-        found = JUDGES[section](evaluation) if section else None
-        word = [cell(found.word if found else "–", title=found.sentence if found else "")] if section else []
+        verdict = JUDGES[section](evaluation) if section else None
+        word = [cell(verdict.word if verdict else "–", title=verdict.sentence if verdict else "")] if section else []
         cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
         rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
     _shortened([row["cells"][0] for row in rows])
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     title, positive = "Probabilities", quoted(ranking.evaluation.positive)
     if section:
-        what = _OF_WHAT[section].format(positive=positive)
+        subject = _OF_WHAT[section].format(positive=positive)
         title = f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
         reading += (
-            f" Log loss and Brier score are of all classes. The others judge {what}. Where p is at most "
+            f" Log loss and Brier score are of all classes. The others judge {subject}. Where p is at most "
             f"{1 - ranking.confidence_level:.3g} there are signs of miscalibration; it is claimed where the curve "
             "leaves its band, too, or both parts of the test find it."
         )
@@ -535,12 +535,12 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
 
 def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
     first = pairs[0]
-    said = f"The worst segments of {say(first.first)} first"
-    said += "." if n_shown == len(first.segments) else f", {n_shown} of {len(first.segments)}; the JSON file has all."
+    text = f"The worst segments of {say(first.first)} first"
+    text += "." if n_shown == len(first.segments) else f", {n_shown} of {len(first.segments)}; the JSON file has all."
     for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
-        said += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
-    return " ".join(filter(None, (said, segment_test(pairs, say), segment_reading(pairs, say))))
+        text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
+    return " ".join(filter(None, (text, segment_test(pairs, say), segment_reading(pairs, say))))
 
 
 def gate_table(comparison: Comparison) -> Table | None:
@@ -551,14 +551,14 @@ def gate_table(comparison: Comparison) -> Table | None:
     judged += [(entry.name, "" if comparison.repeated else entry.run_id, entry.gates) for entry in comparison.standings]
     rows: list[dict[str, Any]] = []
     for name, run_id, results in judged:
-        found = {result.gate.text: result for result in results}
-        rows.append({"name": name_cell(name, run_id), "cells": [_gate(found, gate) for gate in comparison.gates]})
+        by_gate = {result.gate.text: result for result in results}
+        rows.append({"name": name_cell(name, run_id), "cells": [_gate(by_gate, gate) for gate in comparison.gates]})
     _shortened([row["name"] for row in rows])
     return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
 
 
-def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
-    result = found.get(gate.text)
+def _gate(by_gate: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
+    result = by_gate.get(gate.text)
     if result is None:
         return {"text": "not looked at", "sort": "", "passed": None}
     sort = result.value if math.isfinite(result.value) else ""
@@ -602,18 +602,18 @@ def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: 
     lost = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains < 0)), strict=True)]
     if not tested:
         return [f"{chosen} and {other} have the same confusion matrix."]
-    said = []
+    sentences = []
     for places, verb in ((won, f"better than {other}"), (lost, f"worse than {other}")):
         if places:
             places.sort(key=lambda at: -abs(gains[at]))
             listed = "; ".join(_one(changes, at) for at in places[:3])
             more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
-            said.append(f"{chosen} is significantly {verb}: {listed}{more}.")
-    if not said:
+            sentences.append(f"{chosen} is significantly {verb}: {listed}{more}.")
+    if not sentences:
         if tested == 1:
             return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
         return [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
-    return said
+    return sentences
 
 
 def _one(changes: CellChanges, at: tuple[int, int]) -> str:
@@ -621,8 +621,8 @@ def _one(changes: CellChanges, at: tuple[int, int]) -> str:
     more = "more" if changes.counts[at] > 0 else "fewer"
     n = fmt.counted(abs(float(changes.counts[at])), f"{more} sample")
     actual, predicted = quoted(changes.labels[i]), quoted(changes.labels[j])
-    what = f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
-    return f"{n} {what} ({fmt.p_equals(float(changes.adjusted[at]))})"
+    where = f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
+    return f"{n} {where} ({fmt.p_equals(float(changes.adjusted[at]))})"
 
 
 def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[str, Any]:

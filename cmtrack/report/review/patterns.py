@@ -41,12 +41,12 @@ def patterns(evaluations: Sequence[Evaluation], columns: Sequence[str], offered:
         return {}
     if unpaired_among(evaluations) or rows[0].clusters is not None:
         return {}
-    first, step, out, left = rows[0], evaluations[0].scored, {}, MAX_BYTES
-    held = [{one.name: one.codes for one in own.segments} for own in rows]
+    first, step, out, budget = rows[0], evaluations[0].scored, {}, MAX_BYTES
+    held = [{one.name: one.codes for one in predictions.segments} for predictions in rows]
     divided = {
         name: held[0][name]
         for name in columns
-        if all(name in own and np.array_equal(own[name], held[0][name]) for own in held)
+        if all(name in segments and np.array_equal(segments[name], held[0][name]) for segments in held)
     }
     tables: dict[str, list[Any]] = {"rows": [*divided.values(), first.actual, *(one.predicted for one in rows)]}
     scored = len(first) * (len(rows) + 1) <= MAX_BYTES and all(one.source is not None for one in rows)
@@ -54,8 +54,8 @@ def patterns(evaluations: Sequence[Evaluation], columns: Sequence[str], offered:
         tables["scored"] = [is_positive(first.actual, step), *(_places(one, step, offered) for one in rows)]
     for name, table in tables.items():
         made = _alike(np.column_stack([column.astype(np.uint8) for column in table]), first.weights)
-        left -= len(made[0]) * (len(table) + 2)
-        if left >= 0:
+        budget -= len(made[0]) * (len(table) + 2)
+        if budget >= 0:
             codes, times, weights = made
             out[name] = {
                 "width": len(table),

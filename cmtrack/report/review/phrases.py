@@ -44,7 +44,7 @@ Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 def short_names(comparison: Comparison) -> dict[str, str]:
     """The names of a comparison's runs, shortened by what they have in common."""
     full = [entry.name for entry in comparison.standings]
-    full += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
+    full += [stop.name for stop in comparison.failed] + [unranked.run.name for unranked in comparison.left_out]
     full += [run.name for run in comparison.passed_over]
     return dict(zip(full, distinct(full, WIDTH), strict=True))
 
@@ -253,14 +253,14 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
     def shown(place: int) -> str:
         return f"{say(near[place][0])} ({fmt.plain_number(values[place])})"
 
-    said = f"Among the {len(near)} {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
+    sentence = f"Among the {len(near)} {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
     if worse:
-        said += f" before {fmt.listed([shown(place) for place in worse], 2)}"
-    said += "."
+        sentence += f" before {fmt.listed([shown(place) for place in worse], 2)}"
+    sentence += "."
     if earlier:
-        said += f" An earlier tie-breaker dropped {fmt.listed([say(near[place][0]) for place in earlier])}."
+        sentence += f" An earlier tie-breaker dropped {fmt.listed([say(near[place][0]) for place in earlier])}."
     if same:
         has = "has" if len(same) == 1 else "have"
-        said += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
-        said += f"{say(near[decision.place][0])} is chosen for its score."
-    return said
+        sentence += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
+        sentence += f"{say(near[decision.place][0])} is chosen for its score."
+    return sentence

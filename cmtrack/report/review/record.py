@@ -40,14 +40,14 @@ def record(comparison: Comparison) -> dict[str, Any]:
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """The same as plain data, with all runs and parameters."""
-    runs, own = judged_runs(comparison), comparison.record
+    runs, record = judged_runs(comparison), comparison.record
     rule = rule_of(comparison)
     return {
-        "made": own.made,
-        "author": own.author,
-        "versions": own.versions,
+        "made": record.made,
+        "author": record.author,
+        "versions": record.versions,
         "stores": stores(runs),
-        "experiments": own.experiments,
+        "experiments": record.experiments,
         "rule": None if rule is None else {"file": rule.name, "sha256": rule.sha256},
         "lines": {line["name"]: line["text"] for line in _lines(comparison, runs) if line["text"]},
         "runs": [_of_run(run) for run in runs],
@@ -63,8 +63,8 @@ def rule_of(comparison: Comparison) -> Rule | None:
 
 def judged_runs(comparison: Comparison) -> list[Run]:
     """The runs that were ranked, and those that a gate stopped."""
-    found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
-    return list({run.run_id: run for run in found}.values())
+    runs = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
+    return list({run.run_id: run for run in runs}.values())
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
@@ -100,14 +100,14 @@ def _line(name: str, text: str, href: str = "") -> Line:
 
 
 def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
-    own, criterion, how = comparison.record, comparison.criterion, comparison.how
-    by = f" by {quoted(own.author)}" if own.author else ""
+    record, criterion, how = comparison.record, comparison.criterion, comparison.how
+    by = f" by {quoted(record.author)}" if record.author else ""
     evaluation = None if comparison.ranking is None else comparison.ranking.evaluation
     positive = shared_positive(comparison)
     title, better = criterion_title(criterion, positive), fmt.capital(direction(criterion))
     grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
     return [
-        _line("Made", f"{own.made} UTC{by}" if own.made else ""),
+        _line("Made", f"{record.made} UTC{by}" if record.made else ""),
         _line("Tracking store", fmt.listed(stores(runs), 6)),
         *_experiments(comparison, runs),
         *(_line("Data", text) for text in _data(comparison)),
@@ -123,7 +123,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         _line("Tie-breakers", "; ".join(_several(how.get("tie_breakers"))) or "none"),
         _line("Decision", decides(comparison)),
         _line("Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"),
-        _line("Versions", ", ".join(f"{name} {number}" for name, number in own.versions.items())),
+        _line("Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())),
     ]
 
 
@@ -136,11 +136,11 @@ def decides(comparison: Comparison) -> str:
         test, out, rest = "not being dominated", "dominated", "are not"
     elif noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
-    said = f"A {noun} is {out} where its p-value of {test} is at most {alpha}; all others {rest}."
+    sentence = f"A {noun} is {out} where its p-value of {test} is at most {alpha}; all others {rest}."
     if not _several(comparison.how.get("tie_breakers")):
-        return f"{said} No tie-breaker was given: the {noun} of the best value is chosen."
+        return f"{sentence} No tie-breaker was given: the {noun} of the best value is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)
-    return f"{said} The tie-breakers choose among these {noun}s {where}."
+    return f"{sentence} The tie-breakers choose among these {noun}s {where}."
 
 
 def _several(given: Any) -> list[str]:
@@ -164,9 +164,9 @@ def _data(comparison: Comparison) -> list[str]:
     out = []
     for evaluation in (run.evaluation for ranking in comparison.rankings for run in ranking.leader.runs):
         runs = [run for run in comparison.runs if run.evaluation.labels_digest == evaluation.labels_digest]
-        found = dict.fromkeys(one for run in runs for one in run.run.datasets)
-        own = [one for one in found if one[1] == evaluation.labels_digest] or list(found)
-        named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in own])
+        datasets = dict.fromkeys(one for run in runs for one in run.run.datasets)
+        matching = [one for one in datasets if one[1] == evaluation.labels_digest] or list(datasets)
+        named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in matching])
         rows = fmt.counted(evaluation.statistics.digest.rows, "row")
         out.append(f"{named or f'digest of the labels {evaluation.labels_digest}'}, {rows}")
     out = list(dict.fromkeys(out))
@@ -202,10 +202,10 @@ def _run_table(comparison: Comparison, runs: Sequence[Run]) -> Table | None:
         "Model size": [_size(run.model_size) for run in shown],
         "Address": [address(run) for run in shown],
     }
-    kept = {name: cells for name, cells in columns.items() if any(cells)}
-    if not kept:
+    filled = {name: cells for name, cells in columns.items() if any(cells)}
+    if not filled:
         return None
-    return _table(shown, kept, f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}")
+    return _table(shown, filled, f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}")
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
@@ -213,12 +213,12 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
     names, shown = varying(runs), runs[:MAX_RUNS]
     if not names:
         return None
-    kept = {
+    columns = {
         name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
         for name in names[:MAX_PARAMS]
     }
     more = f" {len(names) - MAX_PARAMS} more parameters differ." if len(names) > MAX_PARAMS else ""
-    return _table(shown, kept, f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}")
+    return _table(shown, columns, f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}")
 
 
 def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: str) -> Table:
@@ -226,8 +226,8 @@ def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: s
     return {
         "heads": ["Run", *map(one_line, columns)],
         "rows": [
-            {"name": one_line(run.name), "href": address(run), "run_id": run.run_id, "cells": list(map(one_line, own))}
-            for run, own in zip(runs, cells, strict=True)
+            {"name": one_line(run.name), "href": address(run), "run_id": run.run_id, "cells": list(map(one_line, row))}
+            for run, row in zip(runs, cells, strict=True)
         ],
         "reading": reading,
     }

@@ -26,8 +26,8 @@ def given(comparison: Comparison) -> dict[str, Any]:
         and not _same(value, defaults.get(name, missing))
         and not (isinstance(ruled, Rule) and name in ruled.values)
     }
-    if "tracking_uri" not in arguments and (found := stores(every_run(comparison))):
-        arguments["tracking_uri"] = found[0] if len(found) == 1 else found
+    if "tracking_uri" not in arguments and (uris := stores(every_run(comparison))):
+        arguments["tracking_uri"] = uris[0] if len(uris) == 1 else uris
     return arguments
 
 
@@ -66,12 +66,12 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
     """Python that does something with the evaluation of every ranked run."""
     arguments = _of_ranked(comparison, ranking)
     runs, grouping = arguments["runs"], arguments.get("grouping")
-    own, lines = ["Grouping"] if grouping is not None else [], []
+    imports, lines = ["Grouping"] if grouping is not None else [], []
     if isinstance(runs, Mapping):
-        head = [f"from cmtrack import {', '.join(own)}", ""] if own else []
+        head = [f"from cmtrack import {', '.join(imports)}", ""] if imports else []
         head += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
     else:
-        head = [f"from cmtrack import {', '.join([*own, 'load_evaluation'])}", "", "for name, run_id in {"]
+        head = [f"from cmtrack import {', '.join([*imports, 'load_evaluation'])}", "", "for name, run_id in {"]
         head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]
         functions = _functions(arguments)
         head[1:1] = functions and ["", *functions]
@@ -88,8 +88,8 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
 
 def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """The arguments that decide what the ranked runs' numbers are."""
-    kept = ("grouping", "positive", "costs", "at", "confidence_level", "seed", "tracking_uri", "extra_metrics")
-    arguments = {name: value for name, value in given(comparison).items() if name in kept}
+    deciding = ("grouping", "positive", "costs", "at", "confidence_level", "seed", "tracking_uri", "extra_metrics")
+    arguments = {name: value for name, value in given(comparison).items() if name in deciding}
     stored = not isinstance(comparison.how.get("runs"), Mapping)
     runs = [run.run_id for run in ranking.runs] if stored else dict.fromkeys(run.name for run in ranking.runs)
     return {"runs": runs, **arguments}
@@ -108,7 +108,7 @@ def _functions(arguments: dict[str, Any]) -> list[str]:
 
 def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
     arguments = dict(arguments)
-    head, own = [""], []
+    head, imports = [""], []
     lines = []
     runs = arguments.pop("runs", None)
     if functions := _functions(arguments):
@@ -122,17 +122,17 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         lines.append("    # the runs of the active experiment")
     for name, value in arguments.items():
         if isinstance(value, Mark):
-            own += [value.kind] if value.kind else []
+            imports += [value.kind] if value.kind else []
             lines.append(f"    {name}={value.kind}.from_dict({value})," if value.kind else f"    {name}={value},")
         elif name == "extra_metrics":
             lines.append("    extra_metrics=extra_metrics,")
         elif isinstance(value, (Costs, Grouping)):
             kind = type(value).__name__
-            own.append(kind)
+            imports.append(kind)
             lines.append(f"    {name}={kind}.from_dict({value.to_dict()!r}),")
         else:
             lines.append(f"    {name}={_literal(value)},")
-    head[0] = f"from cmtrack import {', '.join([*sorted(own), 'compare'])}"
+    head[0] = f"from cmtrack import {', '.join([*sorted(imports), 'compare'])}"
     return "\n".join([*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")'])
 
 
@@ -174,10 +174,10 @@ def references(runs: Any, comparison: Comparison) -> list[str]:
 
 def every_run(comparison: Comparison) -> list[Run]:
     """All runs that a comparison saw."""
-    found = [run.run for run in comparison.runs]
-    found += [stop.run for stop in comparison.failed]
-    found += [left.run for left in comparison.left_out]
-    return [*found, *comparison.passed_over]
+    runs = [run.run for run in comparison.runs]
+    runs += [stop.run for stop in comparison.failed]
+    runs += [unranked.run for unranked in comparison.left_out]
+    return [*runs, *comparison.passed_over]
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -73,11 +73,11 @@ def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JO
     }
 
 
-def _others(comparison: Comparison, ranking: Ranking, known: Ranked, say: Say, joined: Joined) -> list[dict[str, Any]]:
+def _others(comparison: Comparison, ranking: Ranking, rival: Ranked, say: Say, joined: Joined) -> list[dict[str, Any]]:
     """The same in brief against other runs than the rival, the first of the ranking."""
     chosen, out = ranking.foremost, list[dict[str, Any]]()
     for other in ranking.runs:
-        if len(out) < MAX_OTHERS and other is not known and _paired(other, chosen):
+        if len(out) < MAX_OTHERS and other is not rival and _paired(other, chosen):
             whole = comparison.flips(other.run_id or other.name, chosen.run_id or chosen.name)
             sentence = _whole(whole, say(other.name), say(chosen.name))
             broken = _broken(comparison, other, chosen, say, joined)
@@ -91,8 +91,8 @@ def behind(comparison: Comparison, shown: dict[str, Any] | None, joined: Joined)
     if ranking is None or ranking.over:
         return None
     most = MAX_CELLS - (1 + len(shown["others"]) if shown else 0)
-    found = behind_confusions(ranking.foremost.evaluation, most, joined)
-    return None if found is None else found | {"of": say_of(comparison)(ranking.foremost.name)}
+    cells = behind_confusions(ranking.foremost.evaluation, most, joined)
+    return None if cells is None else cells | {"of": say_of(comparison)(ranking.foremost.name)}
 
 
 def _paired(other: Ranked, chosen: Ranked) -> bool:
@@ -128,31 +128,31 @@ def _whole(whole: Flips, other: str, chosen: str) -> str:
     )
 
 
-def _share(found: Flips, name: str, place: int) -> str:
-    value, low, high = (float(column[place]) for column in found.rates[name])
+def _share(flips: Flips, name: str, place: int) -> str:
+    value, low, high = (float(column[place]) for column in flips.rates[name])
     return fmt.percent_with_interval(value, (low, high))
 
 
-def _by_class(found: Flips) -> tuple[Table | None, str]:
+def _by_class(flips: Flips) -> tuple[Table | None, str]:
     """The table of the classes, and a sentence on them; where none is significant the sentence alone."""
-    places = [int(k) for k in np.flatnonzero(found.n > 0)]
-    clear = [k for k in places if found.pvalues[k] <= 1 - found.confidence_level]
+    places = [int(k) for k in np.flatnonzero(flips.n > 0)]
+    clear = [k for k in places if flips.pvalues[k] <= 1 - flips.confidence_level]
     if len(places) < 2:
         return None, ""
     if not clear:
         return None, f"In none of the {len(places)} classes do broken and fixed rows differ significantly."
-    places.sort(key=lambda k: (found.pvalues[k], -abs(found.rates["broken"][0][k] - found.rates["fixed"][0][k])))
+    places.sort(key=lambda k: (flips.pvalues[k], -abs(flips.rates["broken"][0][k] - flips.rates["fixed"][0][k])))
     rows = []
     for k in places[:MAX_CLASSES]:
-        n, cells = float(found.n[k]), []
+        n, cells = float(flips.n[k]), []
         for name in ("broken", "fixed"):
-            value = float(found.rates[name][0][k])
-            share, _, ends = _share(found, name, k).partition(" [")
+            value = float(flips.rates[name][0][k])
+            share, _, ends = _share(flips, name, k).partition(" [")
             cells += [cell(fmt.count(round(value * n, 1)), value * n), cell(share, value, f"[{ends}" if ends else "")]
-        p = float(found.pvalues[k])
-        rows.append([cell(fmt.short(found.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
+        p = float(flips.pvalues[k])
+        rows.append([cell(fmt.short(flips.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
     reading = (
-        f"Brackets are exact {fmt.level(found.confidence_level)} intervals that hold together; p, of as many broken "
+        f"Brackets are exact {fmt.level(flips.confidence_level)} intervals that hold together; p, of as many broken "
         "as fixed rows, is adjusted for all classes (Holm)."
     )
     if len(places) > len(rows):

@@ -23,16 +23,16 @@ def rival(ranking: Ranking) -> Ranked | None:
 
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
     """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
-    found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
-    return found if len(found) == len(ranking.runs) else []
+    pairs = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    return pairs if len(pairs) == len(ranking.runs) else []
 
 
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
-    other, known = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
-    if other is None or not known:  # sets of codes have a matrix per family
+    other, evaluations = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
+    if other is None or not evaluations:  # sets of codes have a matrix per family
         return None
-    return cell_changes(known[other.name], known[ranking.foremost.name])
+    return cell_changes(evaluations[other.name], evaluations[ranking.foremost.name])
 
 
 def alike(ranking: Ranking, read: frozenset[str]) -> bool:
@@ -43,14 +43,14 @@ def alike(ranking: Ranking, read: frozenset[str]) -> bool:
 
 def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
     """The criterion's metrics, then the headline ones that a run has and that have a direction."""
-    known, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
+    names, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
     for run in ranking.runs:
         for name, value in run.evaluation.metrics.items():
             metric = catalog.lookup(name)
             if metric.headline and metric.better and math.isfinite(value):
-                known[name] = None
+                names[name] = None
     # metrics of the same name that are of different groups answer different questions
-    return [name for name in known if alike(ranking, reads(name, catalog))][:most]
+    return [name for name in names if alike(ranking, reads(name, catalog))][:most]
 
 
 def judged_section(ranking: Ranking) -> str:
