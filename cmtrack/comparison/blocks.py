@@ -17,7 +17,7 @@ from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constan
 from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.ranking import Ranked, Ranking, decided, means
 from cmtrack.comparison.repeated import BLOCK, Kind, RepeatedResult, analyse
-from cmtrack.comparison.run import Candidate, Run, StoppedRun
+from cmtrack.comparison.run import Candidate, Run, StoppedRun, source_of
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
@@ -25,7 +25,6 @@ from cmtrack.metrics.influence import covariance
 from cmtrack.statistics.inputs import FloatArray
 
 KINDS = ("auto", "folds", "seeds", "datasets")
-_SOURCES = ("params", "tags", "metrics")
 _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 
 
@@ -50,8 +49,7 @@ class Blocks:
         if self.kind not in KINDS:
             raise ValueError(f"block_kind must be one of {list(KINDS)}, got {self.kind!r}")
         for option, name in (("block", self.by), ("model", self.model)):
-            source, _, rest = (name or "name").partition(".")
-            if name not in (None, "name") and not (source in _SOURCES and rest):
+            if name is not None and name != "name" and source_of(name) is None:
                 raise ValueError(f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
@@ -365,9 +363,8 @@ def _read_key(run: Run, by: str) -> str | None:
     """The text that a run has under ``"params.fold"``, ``"tags.x"``, ``"metrics.x"`` or ``"name"``."""
     if by == "name":
         return run.name
-    source, _, rest = by.partition(".")
-    found = getattr(run, source).get(rest)
-    return None if found is None else str(found)
+    value = run.read(by)
+    return None if value is None else str(value)
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:

@@ -24,7 +24,7 @@ from cmtrack.comparison.rows import judged_by_flips
 from cmtrack.comparison.rule import as_rule
 from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
-from cmtrack.comparison.spec import CompareSpec
+from cmtrack.comparison.spec import CompareSpec, several
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
@@ -95,7 +95,7 @@ class CompareOptions(CompareSpec):
         ValueError
             If one does not parse, or needs a baseline where there is none.
         """
-        gates = tuple(map(Gate.parse, [self.require] if isinstance(self.require, str) else self.require))
+        gates = tuple(map(Gate.parse, several(self.require)))
         if self.block is not None and any(gate.column for gate in gates):
             raise ValueError(f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}")
         if self.block is not None and any(gate.of_flips for gate in gates):
@@ -176,8 +176,7 @@ class CompareOptions(CompareSpec):
 
 def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
     """The tie-breakers, whose metrics mean what the catalog says."""
-    given = [options.tie_breakers] if isinstance(options.tie_breakers, str) else options.tie_breakers
-    return tuple(TieBreaker.parse(text, catalog) for text in given)
+    return tuple(TieBreaker.parse(text, catalog) for text in several(options.tie_breakers))
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:

@@ -232,10 +232,7 @@ def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvalua
 
     Where not even the best outcome of so many rows passes the gate, that is the reason, whatever the outcome is.
     """
-
-    def failed(why: str, undecided: bool = False) -> GateResult:
-        return GateResult(gate, math.nan, False, why, undecided=undecided)
-
+    failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):
         return failed("flips are of rows of single labels")
     other = in_order_of(baseline, evaluation)

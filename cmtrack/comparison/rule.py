@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cmtrack import untrusted
-from cmtrack.comparison.spec import CompareSpec
+from cmtrack.comparison.run import run_id_of
+from cmtrack.comparison.spec import CompareSpec, several
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.names import near
 from cmtrack.names import quoted
@@ -93,8 +94,7 @@ class Rule:
     @property
     def require(self) -> tuple[str, ...]:
         """The gates."""
-        found = self.values.get("require", ())
-        return (found,) if isinstance(found, str) else tuple(found)
+        return tuple(several(self.values.get("require", ())))
 
     def without_gates(self, rank_by: str | None) -> Rule:
         """The same rule for a comparison of a run with its baseline, whose gates are checked afterwards.
@@ -168,8 +168,7 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, (str, bool, int, float)):
         return value
-    run_id = getattr(value, "run_id", None) or getattr(getattr(value, "info", None), "run_id", None)
-    return value.item() if hasattr(value, "item") else str(run_id or value)
+    return value.item() if hasattr(value, "item") else run_id_of(value) or str(value)
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -42,6 +42,23 @@ class Run:
         """The run that this one is nested in."""
         return self.tags.get("mlflow.parentRunId")
 
+    def read(self, name: str) -> Any:
+        """The run's value under a name of :func:`source_of`; None without."""
+        source, _, rest = name.partition(".")
+        return getattr(self, source).get(rest)
+
+
+def source_of(name: str) -> tuple[str, str] | None:
+    """Source and key of ``"params.depth"``, ``"metrics.seconds"`` or ``"tags.stage"``; None of any other name."""
+    source, _, key = name.partition(".")
+    return (source, key) if source in ("params", "metrics", "tags") and key else None
+
+
+def run_id_of(run: Any) -> str | None:
+    """The id of a run, of MLflow's or this module's; None of anything else."""
+    ids = (getattr(holder, "run_id", None) for holder in (run, getattr(run, "info", None)))
+    return next((run_id for run_id in ids if isinstance(run_id, str) and run_id), None)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:

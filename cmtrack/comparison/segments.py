@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -435,10 +435,7 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
 
     Of all segments the intervals hold together; that of one that is named is its own.
     """
-
-    def failed(reason: str) -> GateResult:
-        return GateResult(gate, math.nan, False, reason, undecided=True)
-
+    failed = partial(GateResult, gate, math.nan, False, undecided=True)
     if gate.difference and baseline is None:
         return failed("there is no baseline to take a difference from")
     tables = _tables(evaluation)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # The checks import what they need when they are called: the command line shows its help without NumPy.
 
+
+def several(given: Any) -> list[Any]:
+    """The values of an option: a text alone is a list of one."""
+    return [given] if isinstance(given, str) else list(given)
+
+
 # -- what an option may be ---------------------------------------------------------------------------------------
 
 

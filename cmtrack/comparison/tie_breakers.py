@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.run import Run, source_of
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.names import near
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
 _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "the tag"}
-_SOURCES = tuple(_NOUNS)
 
 
 class NothingToDecideBy(ValueError):
@@ -50,7 +49,7 @@ class TieBreaker:
         if match is None:
             raise ValueError(f"a tie-breaker must name a metric or a parameter, got {text!r}")
         name, order = match["name"], (match["order"] or "").lower()
-        if name.split(".", 1)[0] in _SOURCES and "." in name:
+        if name.split(".", 1)[0] in _NOUNS and "." in name:
             return cls(name, order == "desc", title=name)
         try:
             better, title = catalog.lookup(name).better, catalog.title(name)
@@ -65,14 +64,13 @@ class TieBreaker:
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
         """Value of a run with the metrics of an evaluation; None where it has nothing, or something undefined."""
-        source, _, rest = self.name.partition(".")
-        found = getattr(run, source).get(rest) if source in _SOURCES and rest else metrics.get(self.name)
-        if found is None:
+        value = run.read(self.name) if source_of(self.name) else metrics.get(self.name)
+        if value is None:
             return None
         try:
-            number = float(found)
+            number = float(value)
         except ValueError:
-            return str(found)
+            return str(value)
         return number if math.isfinite(number) else None
 
     def __str__(self) -> str:
@@ -86,9 +84,10 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
     NothingToDecideBy names those most like it.
     """
     for rule in rules:
-        source, _, rest = rule.name.partition(".")
-        if source not in _SOURCES or not rest:
+        named = source_of(rule.name)
+        if named is None:
             continue
+        source, rest = named
         names = {name for run in runs for name in getattr(run, source)}
         if rest not in names:
             hint = near(rest, names) or (f"; there are {sorted(names)[:10]}" if names else "; they have none")

@@ -27,7 +27,7 @@ from cmtrack.comparison.criterion import Criterion, read_by, reads
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, Listing, StoppedRun
-from cmtrack.comparison.spec import CompareArguments, takes_options
+from cmtrack.comparison.spec import CompareArguments, several, takes_options
 from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.evaluation.gates import Gate
@@ -151,7 +151,7 @@ def compare_by(
     if not complete:
         raise NothingFound(_nothing(listed, prefix))
     check_there(rules, complete)
-    named = _several(options.experiment_names)
+    named = several(options.experiment_names or ())
     baseline = None if options.against is None else _baseline(listed, options.against, named)
     criterion = criterion or replace(_default_criterion(complete, listed, options), catalog=catalog)
     listed = _shortened(listed, criterion, options, tell)
@@ -353,19 +353,19 @@ def list_runs(
     """
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")
-    uris: list[Any] = _several(options.tracking_uri) or [None]
+    uris: list[Any] = several(options.tracking_uri or ()) or [None]
     given_clients = map(client_for, uris) if clients is None else clients
     by_uri = {client.tracking_uri: client for client in given_clients}
     found: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)
         everywhere = list(by_uri.values())
-        names, n = _several(options.experiment_names), len(references)
+        names, n = several(options.experiment_names or ()), len(references)
         for run in find_all(references, lambda _: everywhere, lambda done: progress("finding runs", done, n), names):
             found.setdefault(run.run_id, run)
     notes: tuple[str, ...] = ()
     if runs is None or options.experiment_names:
-        names = _several(options.experiment_names)
+        names = several(options.experiment_names or ())
         for client in by_uri.values():
             before = len(found)
             ids = _experiments(client, names, several=len(by_uri) > 1)
@@ -384,10 +384,6 @@ def list_runs(
     label = unique_names({run_id: run.name for run_id, run in found.items()})
     named = tuple(replace(run, name=label[run.run_id]) for run in found.values())
     return Listed(named, clients=by_uri, notes=notes)
-
-
-def _several(given: str | Sequence[str] | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(given or ())
 
 
 def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[str]:

@@ -30,6 +30,7 @@ from cmtrack.comparison.record import Record, versions
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule, write_rule
 from cmtrack.comparison.run import LeftOut, Listing, Run, StoppedRun
+from cmtrack.comparison.spec import several
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
@@ -185,8 +186,7 @@ def _not_judged(comparison: Comparison) -> dict[str, Any]:
 def _reads(comparison: Comparison) -> set[str]:
     """Names of the tags and logged metrics that the rule reads, such as "tags.stage"."""
     how = comparison.how
-    given = how.get("tie_breakers") or ()
-    texts = [given] if isinstance(given, str) else list(given)
+    texts = several(how.get("tie_breakers") or ())
     texts += [text for text in (how.get("block"), how.get("model")) if text]
     return {text.strip().removesuffix(" asc").removesuffix(" desc").strip() for text in texts}
 

@@ -13,7 +13,7 @@ from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.run import Run, run_id_of
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.narrative import verdict
@@ -153,10 +153,9 @@ def as_plain(data: Any) -> Any:
         return _run(data)
     if isinstance(data, Iterable) and not hasattr(data, "columns"):
         return [as_plain(value) for value in data]
-    run_id = getattr(data, "run_id", None) or getattr(getattr(data, "info", None), "run_id", None)
     if hasattr(data, "columns") and "run_id" in data.columns:
         return [str(value) for value in data["run_id"]]
-    return str(run_id or data) if isinstance(run_id, str) or not hasattr(data, "metrics") else type(data).__name__
+    return run_id_of(data) or (type(data).__name__ if hasattr(data, "metrics") else str(data))
 
 
 def _run(run: Run) -> dict[str, Any]:

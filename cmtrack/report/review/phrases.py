@@ -18,6 +18,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
+from cmtrack.comparison.spec import several
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, place_of
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.grouping import Label
@@ -218,7 +219,7 @@ def tie_sentence(
     if n_tied < 2:
         return []
     chosen = say(near[decision.place][0])
-    asked = [rules] if isinstance(rules, str) else list(rules or ())
+    asked = several(rules or ())
     if decision.by is not None:
         return [_by_rule(near, decision, decision.by, where, say, noun)]
     others = "the other" if n_tied == 2 else f"another of the {fmt.in_words(n_tied)}"

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
+from cmtrack.comparison.spec import several
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.phrases import criterion_title, direction, near_words, shared_positive
@@ -120,7 +121,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         _line("Costs", fmt.short(how["costs"].describe(), 300) if hasattr(how.get("costs"), "describe") else ""),
         _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none"),
         _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
-        _line("Tie-breakers", "; ".join(_several(how.get("tie_breakers"))) or "none"),
+        _line("Tie-breakers", "; ".join(several(how.get("tie_breakers") or ())) or "none"),
         _line("Decision", decides(comparison)),
         _line("Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"),
         _line("Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())),
@@ -137,14 +138,10 @@ def decides(comparison: Comparison) -> str:
     elif noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
     sentence = f"A {noun} is {out} where its p-value of {test} is at most {alpha}; all others {rest}."
-    if not _several(comparison.how.get("tie_breakers")):
+    if not comparison.how.get("tie_breakers"):
         return f"{sentence} No tie-breaker was given: the {noun} of the best value is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)
     return f"{sentence} The tie-breakers choose among these {noun}s {where}."
-
-
-def _several(given: Any) -> list[str]:
-    return [given] if isinstance(given, str) else [str(one) for one in given or ()]
 
 
 def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:

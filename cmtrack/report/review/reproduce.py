@@ -10,7 +10,8 @@ from cmtrack.comparison.compare import CompareOptions
 from cmtrack.comparison.ranking import Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.run import Run, run_id_of
+from cmtrack.comparison.spec import several
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.record import stores
 
@@ -166,7 +167,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
 
 def references(runs: Any, comparison: Comparison) -> list[str]:
     """The runs as texts: what was given where it was texts, else the ids of the runs that were found."""
-    listed = [runs] if isinstance(runs, str) else list(runs) if isinstance(runs, Sequence) else []
+    listed = several(runs) if isinstance(runs, Sequence) else []
     if listed and all(isinstance(run, str) for run in listed):
         return listed
     return [run.run_id for run in every_run(comparison) if run.run_id]
@@ -199,5 +200,4 @@ def _literal(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    run_id = getattr(value, "run_id", None) or getattr(getattr(value, "info", None), "run_id", None)
-    return run_id if isinstance(run_id, str) else str(value)
+    return run_id_of(value) or str(value)
