@@ -35,7 +35,7 @@ class Blocks:
     ``by``: what names a block: ``"params.fold"``, ``"tags.dataset"``, or ``"name"``.
     ``model``: what names a model; None: all parameters but the block, or the run's name where there are none.
     ``kind``, "auto", "folds", "seeds" or "datasets".
-    ``test_train_ratio``: For folds: rows of a test part over rows of its training part; by default that of as many
+    ``test_train_ratio``: for folds: rows of a test part over rows of its training part; by default that of as many
     folds as blocks.
     """
 

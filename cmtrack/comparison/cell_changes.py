@@ -24,7 +24,7 @@ MAX_CLASSES = 30
 class CellChanges:
     """Two confusion matrices of the same data, cell by cell; the second less the first.
 
-    ``labels``: Classes, or the groups of a step.
+    ``labels``: classes, or the groups of a step.
     ``step``: the step's name; empty for the classes.
     ``difference``, of shape (K, K): of the shares of the actual class; NaN where it has no samples.
     ``counts``, of shape (K, K): of samples (or weight).

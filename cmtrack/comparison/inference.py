@@ -102,7 +102,7 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
 
     ``drawn``, of shape (n_draws, R): from :func:`posterior_draws`. Runs that are equal in a draw get their places by
     lot.
-    ``folded``: Nearest to zero is best, not largest.
+    ``folded``: nearest to zero is best, not largest.
     """
     if folded:
         drawn = -np.abs(drawn)

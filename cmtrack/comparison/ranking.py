@@ -370,7 +370,7 @@ def rank(
 
     ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
     confidence level.
-    ``margin``: See :func:`cmtrack.compare`.
+    ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether a run is chosen; False for one of several rankings that is not the one to decide by.
     ``others``: runs that were passed over for their values before any was ranked: the leader was picked from them, too.
 

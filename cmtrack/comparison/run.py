@@ -17,9 +17,9 @@ class Run:
 
     ``tracking_uri``: the store that it is in; it may hold a password, and is not shown.
     ``metrics``: the logged ones, last values.
-    ``start_time``, ``end_time``: Milliseconds since 1970; 0 where the run has none.
-    ``model_ids``: Logged models that the run made, or that it stands for.
-    ``model_size``: Bytes of these models, where that was logged; else 0.
+    ``start_time``, ``end_time``: milliseconds since 1970; 0 where the run has none.
+    ``model_ids``: logged models that the run made, or that it stands for.
+    ``model_size``: bytes of these models, where that was logged; else 0.
     ``datasets``: name and digest of the run's logged datasets.
     """
 
@@ -135,8 +135,8 @@ class Listing:
     """Runs to compare, and what is known of runs before an evaluation is judged.
 
     ``runs``: to be judged, under distinct names; the baseline is among them.
-    ``stopped``: Fail a gate by their logged value.
-    ``passed_over``: Behind the short list's end by their logged value.
+    ``stopped``: fail a gate by their logged value.
+    ``passed_over``: behind the short list's end by their logged value.
     ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could not be read.
     ``notes``: what a reader should know of the listing.
     ``how``: the arguments, to do it again.

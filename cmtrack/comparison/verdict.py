@@ -196,7 +196,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
     ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of the run that they
     stop.
-    ``require``: Gates; without any the run must not be significantly worse than the baseline.
+    ``require``: gates; without any the run must not be significantly worse than the baseline.
     """
     if not isinstance(comparison, RunComparison):
         raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")

@@ -37,15 +37,15 @@ Result = TypeVar("Result")
 class FigureEntry:
     """One figure of the list.
 
-    ``name``: Key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one
+    ``name``: key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one
     figure of each part, here of each grouping step.
     ``title``: its heading for people; ``<step>`` in it stands for the part.
     ``reading``: how to read it, in one or two sentences.
-    ``draw``: Takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the
+    ``draw``: takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the
     figure, or None where it does not apply.
-    ``parts``: Takes the evaluation; gives name and part of each figure.
-    ``section``: Key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
-    ``chart``: Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's
+    ``parts``: takes the evaluation; gives name and part of each figure.
+    ``section``: key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
+    ``chart``: takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's
     charts, or None. It is shown 256 pixels wide, among those of other runs.
     ``logged``, "file", "report" or "", default "report": whether a run gets it as a file and in its report, in its
     report alone, or only where it is asked for by name: each figure makes logging slower. ``figures``, ``report`` and
@@ -443,7 +443,7 @@ class DrawnFigures(Mapping[str, "Figure"]):
 def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> Mapping[str, Figure]:
     """Every figure that applies, by name.
 
-    ``on_error``: Called for a figure that fails, which is then left out; all are drawn at once. By default each is
+    ``on_error``: called for a figure that fails, which is then left out; all are drawn at once. By default each is
     drawn when it is asked for, and its error is raised there.
     """
     if on_error is None:
@@ -463,8 +463,8 @@ def draw_pictures(
 ) -> dict[str, Picture]:
     """Draw the figures that apply, by name.
 
-    ``problems``: Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
-    ``step``: Called before each figure.
+    ``problems``: gets a sentence for each figure that fails, which is then left out; by default the error is raised.
+    ``step``: called before each figure.
     ``figures``, "all", "auto" or sequence of str, default "all": which: every one; those that a run gets
     (:attr:`FigureEntry.logged`); those of these names.
     ``files``: whether PNG files are drawn beside the elements of pages, with "auto" of some; both are one drawing.

@@ -286,7 +286,7 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
 
     Both are means over a tenth of the rows, or over more where a tenth is fewer than 20.
 
-    ``towards``: Scores above the curve, below it, or any; None: on the side on which Cox's fit is.
+    ``towards``: scores above the curve, below it, or any; None: on the side on which Cox's fit is.
     """
     total, fit = curve.table.blocks.total, curve.table.fit
     bins = int(np.clip(total.sum() // _LEAST, 1, 10))

@@ -32,7 +32,7 @@ class View:
 
     ``template``: of the page.
     ``content``: what the template shows beside what every page does.
-    ``told``: Sentences, the most important first, each with its section.
+    ``told``: sentences, the most important first, each with its section.
     ``lead``: one or two of them: what came out, in brief.
     ``first``: the metrics of the first screen, by preference.
     ``table``: the table that MLflow's views show and compare.

@@ -82,7 +82,7 @@ class RepeatedResult:
     ``differences``: every other model less the best, in the models' order; ``result[name]`` gives one.
     ``pairwise``: all pairs: corrected t (folds), seed differences (seeds), signed ranks (data sets); adjusted by Holm.
     ``cliques``: those of ``pairwise``.
-    ``friedman``, ``nemenyi``: For data sets only.
+    ``friedman``, ``nemenyi``: for data sets only.
     ``posteriors``: of each model less the best; None for the best itself, and for all without a rope.
     ``tied``: whether the model is not told apart from the best; True for the best, and where there is no p-value.
     ``notes``: what was left out, and what the methods assume.
@@ -155,7 +155,7 @@ def analyse(
     ``kind``, "folds", "seeds" or "datasets": what a block is: a fold or random split of one data set; a seed, all
     judged on the same test rows; or a data set of its own, with one value per model.
     ``rope``: half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
-    ``test_train_ratio``: For folds, where it must be given: rows of a test part over rows of its training part.
+    ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its training part.
     ``test_errors``, of shape (k, k), optional: For seeds and folds: standard errors of the mean difference of each pair
     of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds,
     which share their test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the

@@ -23,7 +23,7 @@ _CELLS = 2_000_000  # weights that are held at a time
 class RopeProbabilities:
     """Probabilities of a difference with respect to the region of practical equivalence, [-rope, rope].
 
-    ``left``, ``inside``, ``right``: They sum to 1; with a rope of zero, inside is 0.
+    ``left``, ``inside``, ``right``: they sum to 1; with a rope of zero, inside is 0.
     ``blocks``, ``left_out``: differences used, and those that are NaN.
     ``reason``: why there is NaN; else empty.
     """

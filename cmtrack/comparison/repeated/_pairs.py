@@ -291,7 +291,7 @@ class Pair:
     """Two models.
 
     ``first``, ``second``: columns of the scores.
-    ``difference``: First less second.
+    ``difference``: first less second.
     ``adjusted_pvalue``: by Holm over all pairs.
     """
 
@@ -311,7 +311,7 @@ class Pairwise:
 
     ``pairs``: ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
     ``order``: columns, best first.
-    ``cliques``: Maximal runs in this order of two or more models of which no pair is told apart.
+    ``cliques``: maximal runs in this order of two or more models of which no pair is told apart.
     ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 - confidence_level``.
     ``blocks``, ``left_out``: blocks used, and those that miss a value.
     ``note``: what these blocks cannot show; else empty.

@@ -113,7 +113,7 @@ class Nemenyi:
     ``order``: columns, best first.
     ``critical_difference``: average ranks that differ by more are told apart.
     ``pvalues``, of shape (k, k): of the pairs, with 1 on the diagonal.
-    ``cliques``: Maximal runs in rank order of two or more models within the critical difference.
+    ``cliques``: maximal runs in rank order of two or more models within the critical difference.
     ``blocks``, ``left_out``: blocks used, and those that miss a value.
     ``reason``: why there is NaN; else empty.
     """

@@ -109,7 +109,7 @@ def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
 class ModelSummary:
     """One model's scores.
 
-    ``mean``, ``sd``, ``minimum``, ``maximum``: Over the blocks in which the model has a value; the standard deviation,
+    ``mean``, ``sd``, ``minimum``, ``maximum``: over the blocks in which the model has a value; the standard deviation,
     with divisor n - 1, is NaN for fewer than two. It says how much the scores vary, and is no error of the mean.
     ``blocks``: with a value.
     """
