@@ -59,7 +59,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 def _by_gates(
     against: str | None, require: tuple[str, ...], rank_by: tuple[str, ...] | None, rule: Path | None, **_: Any
 ) -> dict[str, Any]:
-    """What a run is judged by, checked before a store is asked: with a rule, its gates and its baseline."""
+    """Gates and baseline of a run, those of a rule included; checked before a store is asked."""
     fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
     if fixed is not None:
         require, against = fixed.require, against or fixed.values.get("against")

@@ -38,7 +38,7 @@ NOTHING_JOINED = Joined()
 
 
 def joined_table(evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None) -> Joined:
-    """What a page that its author asks for shows of a table; a column of ids joins the rows, and is not shown.
+    """Columns of a table that the author of a page asks for; a column of ids joins the rows, and is not shown.
 
     ValueError if the page lists no rows, the table has other rows or too many columns, or an address is none.
     """

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking import EvaluationWarning, deliver, send, spool
 from cmtrack.tracking import push as pushing
 from cmtrack.tracking.push import push
 
@@ -31,7 +31,7 @@ def refuse(*_: object) -> None:
 def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     run_id = mlflow.MlflowClient().create_run("1").info.run_id
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deliver, "probe", refuse)
+        patch.setattr(send, "probe", refuse)
         with pytest.warns(EvaluationWarning, match="does not answer"):
             log_evaluation(OLDER, run_id=run_id)
     log_evaluation(NEWER, run_id=run_id, strict=True)
@@ -119,7 +119,7 @@ def in_the_middle(number: int, action: Callable[[], object]) -> Iterator[list[st
 
 def wait_in_the_spool(evaluation: Evaluation, run_id: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deliver, "probe", refuse)
+        patch.setattr(send, "probe", refuse)
         with pytest.warns(EvaluationWarning, match="does not answer"):
             log_evaluation(evaluation, run_id=run_id)
 

@@ -27,9 +27,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.loading import loads
-from cmtrack.tracking import deliver, package, spool
+from cmtrack.tracking import deliver, package, send, spool
 from cmtrack.tracking import push as pushing
-from cmtrack.tracking import runs as tracked
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.names import digests, file_name, tag
 from cmtrack.tracking.push import push
@@ -128,8 +127,7 @@ class World:
 
             for name in CALLS:
                 patch.setattr(mlflow.MlflowClient, name, asked(getattr(mlflow.MlflowClient, name)))
-            for module in (deliver, tracked):
-                patch.setattr(module, "probe", lambda _: self.ask() if not self.up else None)
+            patch.setattr(send, "probe", lambda _: self.ask() if not self.up else None)
             for module in (deliver, pushing):  # no threads, and nobody waits: a step is the same each time
                 patch.setattr(module, "within_patience", lambda ask: ask(lambda: None))
             patch.setattr(deliver, "PATIENCE", -1.0)

@@ -201,7 +201,7 @@ def test_the_report_is_in_the_order_of_shrunken_values():
     order = evaluation.segments["region"].to_frame("multiclass/accuracy")["segment"].tolist()
     assert [row["label"] for row in table["rows"]] == order
     assert order[0] == "south"
-    bold = re.findall(r"<b>([^<]*)</b><br><span class=\"soft\">([^<]*)</span>", report_html(evaluation, {}))
+    bold = re.findall(r"<b>([^<]*)</b><br> <span class=\"soft\">([^<]*)</span>", report_html(evaluation, {}))
     assert bold[0][0] == "−0.187"
     assert bold[0][1].startswith("[−0.")
 
