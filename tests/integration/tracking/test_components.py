@@ -302,7 +302,7 @@ def test_what_is_not_allowed_is_kept_and_pushed_by_one_who_may(guarded, judged, 
         assert sent_later(logged, run_id, judged)
 
 
-def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, judged, monkeypatch, capsys):
+def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, judged, capsys):
     password = "password-of-writer"
     uri = guarded.url.replace("http://", f"http://writer:{password}@")
     with tracking_store(uri), warnings.catch_warnings(record=True) as told:
@@ -318,8 +318,9 @@ def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, jud
         assert logged.path / spool.MANIFEST in files
         assert [path for path in files if password.encode() in path.read_bytes()] == []
         assert [path for path in logged.path.rglob("*") if path.stat().st_mode & 0o077] == []
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-        assert [entry.status for entry in push()] == ["sent"]
+        with pytest.MonkeyPatch.context() as patch:  # it ends before the store does, whose variable it is
+            patch.setenv("MLFLOW_TRACKING_URI", uri)
+            assert [entry.status for entry in push()] == ["sent"]
         assert is_whole(run_id, judged)
     assert password not in "".join(capsys.readouterr())
 
