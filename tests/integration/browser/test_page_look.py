@@ -287,6 +287,8 @@ def test_tables_fit_every_width_and_many_classes_are_folded(browser, tmp_path):
     page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
     for width in (1440, 800, 390):
         page.set_viewport_size({"width": width, "height": 900})
+        # Two frames: tables fit on resize.
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert page.evaluate("document.documentElement.scrollWidth") == width
         boxes = page.locator(".scroll:visible")
         assert boxes.count() > 20

@@ -107,6 +107,8 @@ def test_hostile_names_stay_text(opened):
 def test_the_page_is_as_wide_as_the_window(opened, width):
     page, _ = opened
     page.set_viewport_size({"width": width, "height": 800})
+    # Two frames: tables fit on resize.
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -150,6 +152,8 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
     page.goto(path.as_uri())
     for width in (1440, 800, 390):
         page.set_viewport_size({"width": width, "height": 900})
+        # Two frames: tables fit on resize.
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for selector in ("table.ranking", "table.answer"):
             box = page.locator(selector).locator("xpath=..")
