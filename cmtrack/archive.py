@@ -71,10 +71,10 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
                 f"they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by default "
                 "(rows=True keeps them)"
             )
-    kept = rows is not None and keep_rows is not False and not why_not
-    written = {target: evaluation.write_rows} if kept else {}
+    keeps_rows = rows is not None and keep_rows is not False and not why_not
+    written = {target: evaluation.write_rows} if keeps_rows else {}
     write_whole(written | {path: evaluation.to_json().encode("utf-8")})
-    if not kept:
+    if not keeps_rows:
         target.unlink(missing_ok=True)
     if why_not:
         warnings.warn(

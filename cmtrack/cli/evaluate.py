@@ -91,7 +91,7 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
 def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
     """Judge the predictions in FILE.
 
-    FILE is .parquet or .csv; several files, a glob or a folder are one table.
+    FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
     """
     where = {name: options.pop(name) for name in _OF_THE_RUN}
     _check_destination(log, where)

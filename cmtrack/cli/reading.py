@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cmtrack.cli.frame import BadInput, bad_input, first_line
-from cmtrack.untrusted import open_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from cmtrack.metrics.metric import Metric
 
 Result = TypeVar("Result")
-_PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".csv.gz")
 _BIG = 1 << 28
 
 
@@ -74,12 +71,15 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
     path = Path(files[0])
     if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
         return True
-    if y_prob is None or _kind(path) != "Parquet":
-        return False
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _readable(path, lambda: pq.read_schema(path))
+    from cmtrack.sources.table_file import file_kind, readable
+
+    with bad_input():
+        if y_prob is None or file_kind(path.name) != "Parquet":
+            return False
+        schema = readable(path, lambda: pq.read_schema(path))
     kind = schema.field(y_prob).type if y_prob in schema.names else pa.null()
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -184,39 +184,18 @@ def _numbers(frame: pd.DataFrame, name: str) -> Any:
     return frame[name].to_numpy(dtype="float64", na_value=float("nan"))
 
 
-def _kind(path: Path) -> str:
-    ending = path.name.lower()
-    if ending.endswith(_PARQUET):
-        return "Parquet"
-    if ending.endswith(_CSV):
-        return "CSV"
-    raise BadInput(f"the file must end in {', '.join((*_PARQUET, *_CSV))}, got {path.name!r}")
-
-
 def _column_names(path: Path) -> list[str]:
-    if _kind(path) == "Parquet":
-        import pyarrow.parquet as pq
+    from cmtrack.sources.table_file import column_names
 
-        return _readable(path, lambda: [str(name) for name in pq.read_schema(path).names])
-    import pandas as pd
-
-    return _readable(path, lambda: [str(name) for name in pd.read_csv(path, nrows=0).columns])
+    with bad_input():
+        return column_names(path)
 
 
 def _read(path: Path, columns: list[str]) -> pd.DataFrame:
-    import pandas as pd
+    from cmtrack.sources.table_file import read_frame
 
-    if _kind(path) == "Parquet":
-        return _readable(path, lambda: pd.read_parquet(path, columns=columns))
-    return _readable(path, lambda: pd.read_csv(path, usecols=columns, low_memory=False))
-
-
-def _readable(path: Path, read: Callable[[], Result]) -> Result:
-    try:
-        open_file(path, own=True).close()
-        return read()
-    except Exception as error:  # pandas and Arrow raise many kinds
-        raise BadInput(f"{path.name} could not be read as {_kind(path)}: {first_line(error)}") from None
+    with bad_input():
+        return read_frame(path, columns)
 
 
 def read_grouping_file(path: Path) -> Grouping:

@@ -50,14 +50,14 @@ class Pairs:
     ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs by Holm (1979); by
     the largest of all pairs' statistics under equality, which uses how the pairs are correlated.
     ``reach``: normal quantile of the simultaneous intervals.
-    ``low``, ``high``, of shape (R, R): Simultaneous intervals of all differences; NaN where too few rows differ.
+    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where too few rows differ.
     ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one; the run itself where
     there is none.
     ``may_be_best``, of shape (R,): p-value of "no other run is better".
     ``tied``, of shape (R,), bool: runs of which it is above ``1 - confidence_level``: they may be the best, the others
     are ruled out.
-    ``critical``, of shape (R,): Lead, in standard errors, of another run from which on a run is ruled out.
-    ``best_low``, ``best_high``, of shape (R,): Intervals of each run's value less the best other one, which hold
+    ``critical``, of shape (R,): lead, in standard errors, of another run from which on a run is ruled out.
+    ``best_low``, ``best_high``, of shape (R,): intervals of each run's value less the best other one, which hold
     together. The upper end is 0 exactly where a run is ruled out, the lower end of a run exactly where it alone may be
     the best.
     """

@@ -16,7 +16,6 @@ from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, plain_value, value_texts
-from cmtrack.untrusted import one_line, open_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +27,6 @@ MISMATCH = "mismatch"
 """What ``predicted`` may be of a step: the right group, by a pair of classes that it does not accept."""
 CLASSES, STEP, ASIDE, OTHER = "c", "s", "m", "o"
 """Codes in names of cells: matrix of classes, of a step (before its place), mismatches, other classes."""
-_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 TOTAL = "total"
 """Entry of a frame's ``attrs``: how many rows there are, of which the frame has the first."""
 
@@ -80,8 +78,8 @@ def rows_where(
             chosen &= ~hit & (composed.group_of_class[rows.actual] == codes)
             continue
         if given not in groups:
-            known = f"{listed(groups, 12)}{near(str(given), map(str, groups))}"
-            raise ValueError(f"{name} must be one of {known}, got {given!r:.80}")
+            choices = f"{listed(groups, 12)}{near(str(given), map(str, groups))}"
+            raise ValueError(f"{name} must be one of {choices}, got {given!r:.80}")
         chosen &= codes == groups.index(given)
         if name == "predicted" and composed is not None and actual == given:
             chosen &= hit  # as the cell of the matrix, whose mismatches are apart
@@ -170,11 +168,13 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
     """
     import pandas as pd
 
+    from cmtrack.sources.table_file import read_frame
+
     if table is None and row_ids is not None:
         raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
     if table is None:
         return {}
-    table = _read(Path(table)) if isinstance(table, (str, Path)) else table
+    table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table
     given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
     columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
     rows = rows_of(evaluation)
@@ -197,19 +197,6 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
     return columns if order is None else {name: column.iloc[order] for name, column in columns.items()}
 
 
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    ending = path.name.lower()
-    if not ending.endswith((*_PARQUET, *_CSV)):
-        raise ValueError(f"a table's file must end in {', '.join((*_PARQUET, *_CSV))}, got {path.name!r:.80}")
-    try:
-        open_file(path, own=True).close()
-        return pd.read_parquet(path) if ending.endswith(_PARQUET) else pd.read_csv(path, low_memory=False)
-    except Exception as error:  # pandas and Arrow raise many kinds
-        raise ValueError(f"{path.name!r:.80} could not be read as a table: {one_line(error)[:200]}") from None
-
-
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
     """Rows whose segment by a declared column, or whose value in a column of the table, is this one."""
     for one in rows.segments:
@@ -221,5 +208,5 @@ def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value
             raise ValueError(f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}")
     if column in joined:
         return np.asarray(joined[column].isna() if value is None else joined[column] == value)
-    known = [*(one.name for one in rows.segments), *joined]
-    raise ValueError(f"segment must be of one of the columns {known[:20]}, got {column!r:.80}")
+    names = [*(one.name for one in rows.segments), *joined]
+    raise ValueError(f"segment must be of one of the columns {names[:20]}, got {column!r:.80}")

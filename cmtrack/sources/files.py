@@ -14,12 +14,11 @@ from cmtrack.sources.batches import Work
 from cmtrack.sources.columns import label_kind
 from cmtrack.sources.duckdb import DuckDBStream, quoted
 from cmtrack.sources.source import Watch
+from cmtrack.sources.table_file import CSV, PARQUET, file_kind
 from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.labels import MAX_CLASSES
 from cmtrack.untrusted import open_file
 
-PARQUET = (".parquet", ".pq")
-CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _SAMPLE = 1 << 17
 
 
@@ -61,7 +60,7 @@ def opened(table: Any) -> FileStream | None:
     if not paths or not all(isinstance(part, (str, Path)) for part in paths):
         return None
     files = _files(paths)
-    kinds = {_kind(file) for file in files}
+    kinds = {file_kind(file) for file in files}
     if len(kinds) > 1:
         raise ValueError(f"the files must be of one kind, Parquet or CSV, got both among {files[:5]}")
     with needs("reading files", "duckdb"):
@@ -99,15 +98,6 @@ def _files(paths: list[Any]) -> list[str]:
             raise FileNotFoundError(f"the folder {str(path)!r} holds no {', '.join((*PARQUET, *CSV))} file")
         found += [str(path / "**" / f"*{kind}") for kind in inside]
     return found
-
-
-def _kind(file: str) -> str:
-    name = file.lower()
-    if name.endswith(PARQUET):
-        return "Parquet"
-    if name.endswith(CSV):
-        return "CSV"
-    raise ValueError(f"a file must end in {', '.join((*PARQUET, *CSV))}, got {file!r}")
 
 
 def _first_line(error: Exception) -> str:

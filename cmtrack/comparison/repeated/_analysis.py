@@ -156,7 +156,7 @@ def analyse(
     judged on the same test rows; or a data set of its own, with one value per model.
     ``rope``: half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
     ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its training part.
-    ``test_errors``, of shape (k, k), optional: For seeds and folds: standard errors of the mean difference of each pair
+    ``test_errors``, of shape (k, k), optional: for seeds and folds: standard errors of the mean difference of each pair
     of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds,
     which share their test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the
     wider one decides (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates

@@ -54,7 +54,7 @@ def bayesian_signed_rank(
     share of draws in which that region has the largest share. Ties between regions are split. A pair on the rope's
     edge counts half on either side.
 
-    ``differences``, of shape (N,): First model less second, one per data set; NaN is left out.
+    ``differences``, of shape (N,): first model less second, one per data set; NaN is left out.
     ``rope``: half the width of the region, in units of the metric.
     ``seed``: the same seed gives the same probabilities.
     ``prior_strength``: weight of the pseudo-observation, that of a data set being 1; 0.5 is what the authors' programs
@@ -101,7 +101,7 @@ def bayesian_correlated_t(differences: Any, rope: float, correlation: float) -> 
     The posterior of the mean difference is Student's, with J - 1 degrees of freedom, and s² · (1/J + ρ/(1 - ρ)) for
     its squared scale.
 
-    ``differences``, of shape (J,): First model less second in each fold; NaN is left out.
+    ``differences``, of shape (J,): first model less second in each fold; NaN is left out.
     ``rope``: half the width of the region, in units of the metric.
     ``correlation``: of two folds' differences, ρ: n_test / (n_test + n_train), so 1/K in K-fold cross-validation. The
     factor is then that of `corrected_resampled_t`.

@@ -76,7 +76,7 @@ def corrected_resampled_t(
     therefore at most that of the corrected t-test (an intersection-union test; Berger 1982, Technometrics 24,
     295-300).
 
-    ``differences``, of shape (J,): First model less second in each fold or random split, over all repetitions; NaN is
+    ``differences``, of shape (J,): first model less second in each fold or random split, over all repetitions; NaN is
     left out.
     ``test_train_ratio``: rows of a test part over rows of its training part: 1 / (K - 1) in K-fold cross-validation,
     also if that is repeated.
@@ -124,7 +124,7 @@ def seed_differences(
     has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B² / (J - 1)). They lie between J - 1
     (seeds alone) and infinity (rows alone).
 
-    ``differences``, of shape (J,): First model less second, seed by seed; NaN is left out.
+    ``differences``, of shape (J,): first model less second, seed by seed; NaN is left out.
     ``test_error``: standard error of the seed-averaged difference due to the sampling of the test rows: the one of the
     rows' influence values, averaged over the seeds. NaN if unknown; the result then speaks of these test rows only, and
     its reason says so.
@@ -191,7 +191,7 @@ def wilcoxon_signed_rank(
     The interval (Hodges and Lehmann 1963, Ann. Math. Stat. 34, 598-611) is that of the Walsh averages, zeros
     included; with zeros or ties it and the p-value may differ by a hair in what they reject.
 
-    ``differences``, of shape (N,): First model less second; NaN is left out.
+    ``differences``, of shape (N,): first model less second; NaN is left out.
     ``scale``: the largest score behind the differences; what differs by less than 1e-12 of it is a tie. By default the
     largest difference.
 

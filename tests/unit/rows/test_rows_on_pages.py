@@ -283,8 +283,8 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
         ({"table": {"x": range(N)}, "images": "url"}, "images must be a column of the table, one of .*, got 'url'"),
         ({"table": {"x": range(N)}, "images": ["x"]}, "images must be a column of the table, one of .*, got .'x'."),
         ({"table": {f"x{k}": range(N) for k in range(13)}}, "at most 12 columns of a table beside ids, got 13"),
-        ({"table": "texts.xlsx"}, "a table's file must end in .parquet, .pq, .csv, .csv.gz, got 'texts.xlsx'"),
-        ({"table": "https://elsewhere.example/texts.csv"}, "'texts.csv' could not be read as a table: .*No such file"),
+        ({"table": "texts.xlsx"}, "a file must end in .parquet, .pq, .csv, .csv.gz, .tsv, .tsv.gz, got 'texts.xlsx'"),
+        ({"table": "https://elsewhere.example/texts.csv"}, "texts.csv could not be read as CSV: .*No such file"),
         *(
             ({"table": {"x": [address] * N}, "images": "x"}, "images='x' must hold addresses of http or https, .* got ")
             for address in (
