@@ -29,8 +29,7 @@ from cmtrack.plots.style import (
     name_axes,
 )
 
-from . import _layout as layout
-from ._layout import caption_under, left_out, number
+from ._layout import BoolArray, caption_under, left_out, number
 
 _ACROSS = 0.22  # inches between matrices; above each row of them there is room for three lines of a name
 _ABOVE = 0.6
@@ -46,8 +45,7 @@ def plot_matrices(
     """Draw confusion matrices side by side on one colour scale, coloured by the share of the actual class.
 
     Cells hold counts, with shares where there is room, as long as both can be read; larger matrices are images on a
-    square-root colour scale. The classes are named at the left and at the bottom only. ValueError if there is no
-    matrix, or one of them is not of shape (K, K), is negative or not finite.
+    square-root colour scale. The classes are named at the left and at the bottom only.
 
     ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run and its samples or weights, rows actual,
         columns predicted; best first.
@@ -55,14 +53,8 @@ def plot_matrices(
     ``max_matrices``: matrices that are drawn at most.
     ``title``: title of the figure.
     """
-    if not matrices:
-        raise ValueError("matrices must hold at least one (name, counts), got none")
-    layout.check_limit("max_matrices", max_matrices)
-    counts = [heat.check_matrix(f"counts of {name!r}", matrix, labels) for name, matrix in matrices]
-    for (name, _), values in zip(matrices, counts, strict=True):
-        heat.check_counts(f"counts of {name!r}", values)
-    n = min(len(counts), max_matrices)
-    counts = counts[:n]
+    n = min(len(matrices), max_matrices)
+    counts = [np.asarray(matrix, dtype=np.float64) for _, matrix in matrices[:n]]
     size = len(labels)
     cell = _cell(size)
     side = size * cell.points / 72
@@ -151,8 +143,8 @@ def plot_matrix_difference(
     *,
     first: object,
     second: object,
-    significant: npt.ArrayLike | None = None,
-    counts: npt.ArrayLike | None = None,
+    significant: BoolArray | None = None,
+    counts: FloatArray | None = None,
     totals: npt.ArrayLike | None = None,
     title: str | None = None,
     ax: Axes | None = None,
@@ -164,8 +156,7 @@ def plot_matrix_difference(
 
     Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow the sign of the
     number: fewer confusions are a negative number in a blue cell. Numbers are percentage points of the actual class,
-    written up to about 30 classes; larger matrices are an image on a colour scale of square roots. ValueError if shapes
-    do not fit together or a difference lies outside [-1, 1].
+    written up to about 30 classes; larger matrices are an image on a colour scale of square roots.
 
     ``difference``, shape (K, K): share of the actual class in `second` minus that in `first`, in [-1, 1]; NaN in rows
         without samples.
@@ -177,21 +168,15 @@ def plot_matrix_difference(
     ``totals``, shape (K,): samples of each actual class, written beside its name.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    values = heat.check_matrix("difference", difference, labels)
+    values = np.asarray(difference, dtype=np.float64)
     size = len(values)
-    there = values[~np.isnan(values)]
-    if there.size and np.abs(there).max() > 1 + 1e-9:
-        raise ValueError(f"difference must be of shares, in [-1, 1], got {there[np.abs(there).argmax()]}")
-    marked = np.zeros((size, size), dtype=bool)
-    if significant is not None:
-        marked = layout.check_flags("significant", significant, (size, size))
-    samples = None if counts is None else layout.check_numbers("counts", counts, (size, size))
+    marked = np.zeros((size, size), dtype=bool) if significant is None else significant
     good = np.where(np.eye(size, dtype=bool), values, -values)
     cell = heat.cell_for(size, ax)
     page = heat.matrix_sheet(size, cell, ax)
     ax = page.ax
     names = text.short_names(labels, 30)
-    sizes = np.full(size, np.inf) if totals is None else layout.check_numbers("totals", totals, (size,))
+    sizes = np.full(size, np.inf) if totals is None else np.asarray(totals, dtype=np.float64)
     row_names = names if totals is None else heat.with_totals(names, sizes, cell)
     a, b = map(quoted, text.short_names([first, second], 40))
 
@@ -205,7 +190,7 @@ def plot_matrix_difference(
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in empty], cell, edge=FRAME)
     if cell.holds_text:
         font = float(np.clip(cell.points / 4.6, 6.5, 10.0))
-        content = _change_text(values, samples if cell.holds_two_lines else None)
+        content = _change_text(values, counts if cell.holds_two_lines else None)
         heat.write_cells(ax, image, good, content, font, bold=marked)
         heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)
     for marker, label, cells in (("^", "_better", marked & (good > 0)), ("v", "_worse", marked & (good < 0))):
@@ -213,7 +198,7 @@ def plot_matrix_difference(
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, _bar_label(cell), _bar_ticks(top))
     name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
-    caption_below(ax, _reading(a, b, cell, marked, significant is not None, samples is not None)
+    caption_below(ax, _reading(a, b, cell, marked, significant is not None, counts is not None)
                   + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())))  # fmt: skip
     return page.finish()
 
@@ -224,7 +209,7 @@ def _top(values: FloatArray, *, tested: bool) -> float:
     return max(float(sizes.max()) if sizes.size else 0.0, 0.05 if tested else 0.01)
 
 
-def _mark(ax: Axes, cells: layout.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
+def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
     """Triangles that mark better and worse without colour: in a corner beside a number, else centred."""
     rows, columns = np.nonzero(cells)
     if not rows.size:
@@ -284,9 +269,7 @@ def _bar_label(cell: heat.Cell) -> str:
     return f"← worse | percentage points{scale} | better →"
 
 
-def _reading(
-    first: str, second: str, cell: heat.Cell, marked: layout.BoolArray, tested: bool, counted: bool
-) -> list[str]:
+def _reading(first: str, second: str, cell: heat.Cell, marked: BoolArray, tested: bool, counted: bool) -> list[str]:
     lines = [
         f"Blue ▲: {second} does better than {first} here (more on the diagonal, less off it). Orange ▼: it does worse."
     ]

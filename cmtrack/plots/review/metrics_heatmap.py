@@ -9,7 +9,6 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST
@@ -17,8 +16,7 @@ from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
 
-from . import _layout as layout
-from ._layout import caption_under, decimals, number
+from ._layout import BoolArray, caption_under, decimals, number
 
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
 _LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
@@ -33,7 +31,7 @@ def plot_metric_heatmap(
     better: Sequence[str],
     *,
     errors: npt.ArrayLike | None = None,
-    tied: npt.ArrayLike | None = None,
+    tied: BoolArray | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -41,8 +39,7 @@ def plot_metric_heatmap(
 
     The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale that ends at 16, so
     that one bad run does not make all others alike. The colour compares the shown runs only: a white cell is as good as
-    the best of these, not necessarily a good value. ValueError if shapes do not fit together or `better` holds another
-    word.
+    the best of these, not necessarily a good value.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``metric_titles``, sequence of length M: names of the metrics.
@@ -50,32 +47,18 @@ def plot_metric_heatmap(
     ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
     ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances are counted in its
         median one, and where there is none, in quarters of the median distance.
-    ``tied``, shape (R, M) or (R,): values that cannot be told from the best of their column (framed, with a bold
-        number), or runs that cannot be told from the best run (bold name).
+    ``tied``, shape (R,): runs that cannot be told from the best run (bold name).
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    n_runs, n_metrics = layout.check_names(names), len(metric_titles)
-    if not n_metrics:
-        raise ValueError("metric_titles must name at least one metric, got none")
-    table = layout.check_numbers("values", values, (n_runs, n_metrics))
-    if len(better) != n_metrics:
-        raise ValueError(f"better must hold {n_metrics} words, got {len(better)}")
-    for word in better:
-        layout.check_better("better", word)
-    same = None
-    if tied is not None:
-        by_run = np.ndim(tied) == 1
-        same = layout.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
+    table = np.asarray(values, dtype=np.float64)
+    n_runs, n_metrics = table.shape
     page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
     ax = page.ax
-    spread = np.full(table.shape, np.nan)
-    if errors is not None:
-        spread = layout.check_numbers("errors", errors, (n_runs, n_metrics))
+    spread = np.full(table.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
     position = column_tones(table, better, spread)
     image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
     places = [decimals(table[:, j]) for j in range(n_metrics)]
-    bold = same if same is not None and same.ndim == 2 else None
-    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE, bold=bold)
+    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE)
     ax.set_xticks(np.arange(n_metrics + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
     ax.grid(True, which="minor", color="white", linewidth=1.5)
@@ -87,8 +70,10 @@ def plot_metric_heatmap(
     metrics = text.short_names(metric_titles, 36)
     _name_metrics(ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)])
     lines = _explanations(table, position, better, spread)
-    if same is not None:
-        lines.append(_mark_tied(ax, same))
+    if tied is not None:
+        for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
+            words.set_fontweight("bold" if bold else "normal")
+        lines.append(f"Bold name: {MAY_BE_BEST}.")
     lines += text.numbered(shown) or text.numbered(metrics)
     caption_under(ax, ax.patch, lines, max(extent_points(ax)[0], 330.0))
     if title is not None:
@@ -100,13 +85,20 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
     """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
-        good = layout.goodness(values[:, j], word)
+        good = _goodness(values[:, j], word)
         there = np.isfinite(good)
         if there.any():
             behind = good[there].max() - good[there]
             steps = behind / _unit(behind, errors[:, j])
             tones[there, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
     return tones
+
+
+def _goodness(values: FloatArray, better: str) -> FloatArray:
+    """`values` turned so that more is better."""
+    if better == "nearest zero":
+        return -np.abs(values)
+    return -values if better == "lower" else values
 
 
 def _unit(behind: FloatArray, errors: FloatArray) -> float:
@@ -152,13 +144,3 @@ def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str
     if undefined:
         lines.append(f"Grey, –: undefined ({undefined} of {values.size}).")
     return lines
-
-
-def _mark_tied(ax: Axes, tied: layout.BoolArray) -> str:
-    if tied.ndim == 1:
-        for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
-            words.set_fontweight("bold" if bold else "normal")
-        return f"Bold name: {MAY_BE_BEST}."
-    for i, j in zip(*np.nonzero(tied), strict=True):
-        ax.add_patch(Rectangle((j - 0.44, i - 0.4), 0.88, 0.8, fill=False, edgecolor=INK, linewidth=0.8, zorder=3))
-    return f"Bold number in a frame: {MAY_BE_BEST} of its column."

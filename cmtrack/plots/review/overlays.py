@@ -30,13 +30,11 @@ from cmtrack.plots.style import (
     FloatArray,
     extent_points,
     legend_below,
-    of_one_shape,
     open_axes,
     sheet,
     unit_square,
 )
 
-from . import _layout as layout
 from ._layout import caption_under, left_out
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
@@ -57,7 +55,6 @@ def plot_roc_overlay(
     areas: npt.ArrayLike,
     intervals: npt.ArrayLike | None = None,
     ceilings: npt.ArrayLike | None = None,
-    normalized: npt.ArrayLike | None = None,
     positive: object | None = None,
     places: Sequence[int] | None = None,
     max_curves: int = 8,
@@ -66,24 +63,19 @@ def plot_roc_overlay(
 ) -> Figure:
     """Draw several ROC curves over each other, distinguished by colour and line style.
 
-    ValueError if there is no curve or shapes do not fit together.
-
     ``curves``, sequence of (name, fpr, tpr): best first; false and true positive rates as two sequences of one length,
         from the highest threshold to the lowest.
     ``areas``, shape (R,): area under each curve; NaN where undefined.
     ``intervals``, shape (R, 2): limits of the areas; NaN where there are none.
     ``ceilings``, shape (R,): largest reachable true positive rate of each curve; one below 1 is marked by a short
-        dashed line to the right of the frame, and has its own line of chance.
-    ``normalized``, shape (R,): area over ceiling, by default computed; written where a ceiling is below 1.
+        dashed line to the right of the frame, has its own line of chance, and its area over ceiling is written.
     ``positive``: name of the positive class or group.
     ``places``: the place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
     ``max_curves``: curves that are drawn at most.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    runs = _Runs.of(curves, ("fpr", "tpr"), areas, intervals, ceilings, max_curves, places)
+    runs = _Runs.of(curves, areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
-    if normalized is not None:
-        relative = layout.check_numbers("normalized", normalized, runs.areas.shape)
     page = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
         page.ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
@@ -118,15 +110,13 @@ def plot_precision_recall_overlay(
 ) -> Figure:
     """Draw precision over recall of several runs, in steps, distinguished by colour and line style.
 
-    ValueError if there is no curve or shapes do not fit together.
-
     ``curves``, sequence of (name, recall, precision): best first; from the highest threshold to the lowest.
     ``areas``, shape (R,): average precision of each; NaN where undefined.
     ``prevalence``: share of actual positives: the precision of chance.
     ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
         :func:`plot_roc_overlay`; a ceiling is marked above the frame.
     """
-    runs = _Runs.of(curves, ("recall", "precision"), areas, intervals, ceilings, max_curves, places)
+    runs = _Runs.of(curves, areas, intervals, ceilings, max_curves, places)
     page = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
         page.ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
@@ -156,8 +146,6 @@ def plot_reliability_overlay(
 ) -> Figure:
     """Draw the reliability curves of several runs, without bins, distinguished by colour and line style.
 
-    ValueError if there is no curve or shapes do not fit together.
-
     ``curves``, sequence of (name, scores, recalibrated): best first; distinct scores ascending, and the observed share
         at each by isotonic regression.
     ``errors``, shape (R,): calibration error of each; NaN where undefined.
@@ -166,9 +154,7 @@ def plot_reliability_overlay(
     ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`, the intervals of the
         errors.
     """
-    runs = _Runs.of(curves, ("scores", "recalibrated"), errors, intervals, None, max_curves, places)
-    if words is not None and len(words) != len(curves):
-        raise ValueError(f"words must be of the {len(curves)} curves, got {len(words)}")
+    runs = _Runs.of(curves, errors, intervals, None, max_curves, places)
     page = sheet(ax, (5.0, 5.0))
     page.ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
     ends = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
@@ -191,7 +177,7 @@ _CEILING: dict[str, Any] = {"linewidth": 1.7, "linestyle": (0, (2.5, 1)), "clip_
 
 @dataclass(frozen=True)
 class _Runs:
-    """Validated curves of runs with their numbers and intervals; the first ones are shown."""
+    """Curves of runs with their numbers and intervals; the first ones are shown."""
 
     names: list[str]
     points: list[tuple[FloatArray, FloatArray]]
@@ -205,7 +191,6 @@ class _Runs:
     def of(
         cls,
         curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
-        axes: tuple[str, str],
         areas: npt.ArrayLike,
         intervals: npt.ArrayLike | None,
         ceilings: npt.ArrayLike | None,
@@ -213,17 +198,12 @@ class _Runs:
         places: Sequence[int] | None,
     ) -> _Runs:
         n_runs = len(curves)
-        if not n_runs:
-            raise ValueError(f"curves must hold at least one (name, {', '.join(axes)}), got none")
-        layout.check_limit("max_curves", max_curves)
         return cls(
             text.short_names([name for name, _, _ in curves], 40),
-            [_points(name, axes, x, y) for name, x, y in curves],
-            layout.check_numbers("areas", areas, (n_runs,)),
-            layout.check_intervals(
-                "intervals", np.full((n_runs, 2), np.nan) if intervals is None else intervals, n_runs
-            ),
-            layout.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,)),
+            [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves],
+            np.asarray(areas, dtype=np.float64),
+            np.full((n_runs, 2), np.nan) if intervals is None else np.asarray(intervals, dtype=np.float64),
+            np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64),
             min(n_runs, max_curves),
             range(n_runs) if places is None else places,
         )
@@ -270,11 +250,6 @@ class _Runs:
         return lines + (
             [f"In brackets: the {interval} by itself."] if np.isfinite(self.limits[: self.shown]).any() else []
         )
-
-
-def _points(name: object, axes: tuple[str, str], x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    along, up = of_one_shape(**{axes[0]: x, f"{axes[1]} of {name!r}": y})
-    return along, up
 
 
 def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:

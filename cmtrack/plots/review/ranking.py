@@ -14,7 +14,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST, PICKED, RULED_OUT, quoted
 from cmtrack.plots import _text as text
@@ -34,8 +33,7 @@ from cmtrack.plots.style import (
     open_axes,
 )
 
-from . import _layout as layout
-from ._layout import caption_under, decimals, left_out, number
+from ._layout import BoolArray, caption_under, decimals, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 
@@ -47,13 +45,12 @@ def plot_ranking(
     differences: npt.ArrayLike,
     difference_intervals: npt.ArrayLike,
     *,
-    tied: npt.ArrayLike,
+    tied: BoolArray,
+    picked: BoolArray,
     metric_title: str,
     better: str,
     chosen: int | None = None,
     confidence_level: float = 0.95,
-    simultaneous: bool = True,
-    picked: npt.ArrayLike | None = None,
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
@@ -62,8 +59,7 @@ def plot_ranking(
     Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say how
     well each value is known; on the same test rows the differences are known better than that. A run that is many times
     further from the leader than the others does not stretch the axis: an arrowhead points at it, and its number stands
-    beside it. ValueError if shapes do not fit together, an interval is reversed, `values` do not come best first, or
-    another argument is outside its range.
+    beside it.
 
     ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
     ``values``, shape (R,): the metric, best first; NaN last.
@@ -72,31 +68,21 @@ def plot_ranking(
         difference from the leader. Of the absolute values where `better` is ``"nearest zero"``.
     ``difference_intervals``, shape (R, 2): limits of the differences; NaN where there are none.
     ``tied``, shape (R,): runs that may be the best.
+    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their having been picked from the
+        others.
     ``metric_title``: name of the metric.
     ``better``, {"higher", "lower", "nearest zero"}: which values are good.
     ``chosen``: index of the run that was chosen.
-    ``confidence_level``: level of the intervals.
-    ``simultaneous``: whether the intervals of the differences hold for all runs at once.
-    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their having been picked from the
-        others.
+    ``confidence_level``: level of the intervals; those of the differences hold for all runs at once.
     ``max_rows``: runs that are shown at most.
     ``title``: title of the figure.
     """
-    n_runs = layout.check_names(names)
-    value = layout.check_numbers("values", values, (n_runs,))
-    limits = layout.check_intervals("intervals", intervals, n_runs)
-    gap = layout.check_numbers("differences", differences, (n_runs,))
-    gap_limits = layout.check_intervals("difference_intervals", difference_intervals, n_runs)
-    same = layout.check_flags("tied", tied, (n_runs,))
-    wider = np.zeros(n_runs, dtype=bool) if picked is None else layout.check_flags("picked", picked, (n_runs,))
-    layout.check_better("better", better)
-    layout.check_index("chosen", chosen, n_runs)
-    check_level(confidence_level)
-    layout.check_limit("max_rows", max_rows)
-    _check_order(value, better)
-    n = min(n_runs, max_rows)
+    n_runs, n = len(names), min(len(names), max_rows)
+    given = (values, intervals, differences, difference_intervals)
+    value, limits, gap, gap_limits = (np.asarray(part, dtype=np.float64)[:n] for part in given)
+    same, wider = tied[:n], picked[:n]
     high = n * _ROW + 0.1
-    texts = numbers(value[:n], limits[:n], sign=False), numbers(gap[:n], gap_limits[:n], sign=True)
+    texts = numbers(value, limits, sign=False), numbers(gap, gap_limits, sign=True)
     columns = [max(map(len, words)) * 0.56 * FONT / 72 + 0.3 for words in texts]
     figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
     right.sharey(left)
@@ -104,12 +90,12 @@ def plot_ranking(
     metric = text.brief(metric_title, 44)
     level = text.percent_text(confidence_level)
 
-    bands = same[:n] if not same[:n].all() else np.zeros(n, dtype=bool)
+    bands = same if not same.all() else np.zeros(n, dtype=bool)
+    near_zero = better == "nearest zero"
     beyond = [
-        draw_panel(left, value[:n], limits[:n], same[:n], bands, star, 1 + columns[0] / _WIDTH,
-                   zero=better == "nearest zero"),
-        draw_panel(right, gap[:n], gap_limits[:n], same[:n], bands, star, 1 + columns[1] / _WIDTH, zero=True),
-    ]  # fmt: skip
+        draw_panel(left, value, limits, same, bands, star, 1 + columns[0] / _WIDTH, zero=near_zero),
+        draw_panel(right, gap, gap_limits, same, bands, star, 1 + columns[1] / _WIDTH, zero=True),
+    ]
     for ax, words in zip((left, right), texts, strict=True):
         write_numbers(ax, words)
     name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
@@ -117,11 +103,11 @@ def plot_ranking(
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, same[:n], level, star is not None)
+    legend = _legend(left, same, level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
-    lines += _explanations(limits[:n], gap_limits[:n], level, simultaneous, wider[:n])
+    lines += _explanations(limits, gap_limits, level, wider)
     lines += text.numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the numbers stand beside it.")
@@ -129,14 +115,6 @@ def plot_ranking(
     if title is not None:
         left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     return fit(figure)
-
-
-def _check_order(values: FloatArray, better: str) -> None:
-    good = np.nan_to_num(layout.goodness(values, better), nan=-np.inf)
-    wrong = np.flatnonzero(good[1:] > good[:-1])
-    if wrong.size:
-        i = int(wrong[0])
-        raise ValueError(f"values must come best first ({better}), got {values[i]} before {values[i + 1]} in row {i}")
 
 
 def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) -> None:
@@ -158,7 +136,7 @@ def _worse_side(better: str) -> str:
     }[better]
 
 
-def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
+def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
@@ -175,18 +153,14 @@ def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
     )  # fmt: skip
 
 
-def _explanations(
-    limits: FloatArray, gap_limits: FloatArray, level: str, simultaneous: bool, picked: layout.BoolArray
-) -> list[str]:  # fmt: skip
+def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked: BoolArray) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value; do not compare these.")
     if picked.any():
         lines.append(f"{PICKED[int(picked.sum()) > 1]}.")
     if np.isfinite(gap_limits).any():
-        held = "simultaneous " if simultaneous else ""
-        alone = "" if simultaneous else ", each for one pair of runs"
-        lines.append(f"Right: {held}{level} intervals of the differences{alone}.")
+        lines.append(f"Right: simultaneous {level} intervals of the differences.")
     missing = int((~np.isfinite(gap_limits)).any(axis=1).sum())
     if missing:
         lines.append(f"No interval of the difference is known for {missing} of the runs shown.")
@@ -198,7 +172,7 @@ _FAR = 6.0  # times the median distance from the first row: beyond, a row does n
 _WIDE = 3.0  # times the median half-width of the intervals of tied rows: nor does what reaches further
 
 
-def _range(centres: FloatArray, limits: FloatArray, tied: layout.BoolArray, zero: bool) -> tuple[float, float]:
+def _range(centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool) -> tuple[float, float]:
     """Axis limits around all rows except outliers in position or width."""
     distance = np.abs(centres - centres[0])
     others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
@@ -220,8 +194,8 @@ def draw_panel(
     ax: Axes,
     centres: FloatArray,
     limits: FloatArray,
-    tied: layout.BoolArray,
-    bands: layout.BoolArray,
+    tied: BoolArray,
+    bands: BoolArray,
     star: int | None,
     reach: float,
     *,

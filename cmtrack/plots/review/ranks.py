@@ -27,8 +27,6 @@ from cmtrack.plots.style import (
     sheet,
 )
 
-from . import _layout as layout
-
 
 def plot_rank_distribution(
     names: Sequence[object],
@@ -40,20 +38,13 @@ def plot_rank_distribution(
     """Draw the probability of each rank (columns, 1 is the best) of each run (rows, best on top).
 
     Up to about 30 runs a probability of at least 1% is written into its cell; more runs are an image on a square-root
-    colour scale. ValueError if shapes do not fit together or a row is no distribution.
+    colour scale.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``probabilities``, shape (R, R): ``[run, rank - 1]``; each row adds up to 1.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    n_runs = layout.check_names(names)
-    shares = layout.check_numbers("probabilities", probabilities, (n_runs, n_runs))
-    if not (np.isfinite(shares).all() and shares.min() >= 0):
-        raise ValueError(f"probabilities must be finite and not negative, got minimum {shares.min()}")
-    sums = shares.sum(axis=1)
-    worst = int(np.abs(sums - 1).argmax())
-    if abs(sums[worst] - 1) > 1e-6:
-        raise ValueError(f"each row of probabilities must add up to 1, got {sums[worst]} in row {worst}")
+    n_runs, shares = len(names), np.asarray(probabilities, dtype=np.float64)
     cell = heat.Cell(60.0) if n_runs <= 3 and ax is None else heat.cell_for(n_runs, ax)
     if ax is None and 3 < n_runs <= 30:
         cell = heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
@@ -101,8 +92,8 @@ def plot_critical_difference(
     """Draw the average ranks of runs on a line, with thick bars that join runs not significantly different.
 
     Rank 1, the best, is at the left. The better half of the runs is named on the left, the other on the right; dots on
-    a bar show which runs belong to it. ValueError if there are fewer than two runs, a rank lies outside [1, R], a group
-    names no run, or `critical_difference` is not positive.
+    a bar show which runs belong to it. ValueError if a rank lies outside [1, R], or
+    `critical_difference` is not positive.
 
     ``names``, sequence of length R: names of the runs, in any order.
     ``average_ranks``, shape (R,): rank of each run, averaged over data sets, folds or resamples, in [1, R].
@@ -116,14 +107,10 @@ def plot_critical_difference(
     ----------
     Demšar (2006), "Statistical Comparisons of Classifiers over Multiple Data Sets", figure 1.
     """
-    n_runs = layout.check_names(names, least=2)
-    ranks = layout.check_numbers("average_ranks", average_ranks, (n_runs,))
+    n_runs, ranks = len(names), np.asarray(average_ranks, dtype=np.float64)
     if not ((ranks >= 1) & (ranks <= n_runs)).all():
         wrong = ranks[np.flatnonzero(~((ranks >= 1) & (ranks <= n_runs)))[0]]
         raise ValueError(f"average_ranks must lie in [1, {n_runs}], got {wrong}")
-    for group in groups:
-        for index in group:
-            layout.check_index("groups", index, n_runs)
     if critical_difference is not None and not (np.isfinite(critical_difference) and critical_difference > 0):
         raise ValueError(f"critical_difference must be positive, got {critical_difference}")
     low, high = float(np.floor(ranks.min())), float(np.ceil(ranks.max()))

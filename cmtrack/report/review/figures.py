@@ -158,7 +158,6 @@ def roc_figure(ranking: Ranking) -> Figure | None:
         areas=[roc.auc for *_, roc in curves],
         intervals=[roc.auc_interval or _NOTHING for *_, roc in curves],
         ceilings=[roc.ceiling for *_, roc in curves],
-        normalized=[roc.auc_normalized for *_, roc in curves],
         positive=curves[0][2].positive,
         places=[place for place, *_ in curves],
     )

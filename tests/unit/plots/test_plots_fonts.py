@@ -96,7 +96,7 @@ def test_figures_of_several_panels_too(monkeypatch: pytest.MonkeyPatch) -> None:
     none = np.full((2, 2), np.nan)
     figure = plot_ranking(
         [f"run {RARE}", "run"], values, none, values - 0.8, none, tied=np.array([True, False]),
-        metric_title="accuracy", better="higher",
+        picked=np.zeros(2, dtype=bool), metric_title="accuracy", better="higher",
     )  # fmt: skip
     families = [t.get_fontfamily() for t in written(figure) if RARE in t.get_text() and t.get_visible()]
     assert families
