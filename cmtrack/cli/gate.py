@@ -118,6 +118,7 @@ def gate_command(
     with working() as step:
         from cmtrack.comparison.criterion import ALWAYS_DEFINED
         from cmtrack.comparison.verdict import verdict_of
+        from cmtrack.report.review.phrases import samples as samples_of
 
         comparison = compared(  # without the gates, which would hide the numbers of a run that they stop
             step,
@@ -131,14 +132,14 @@ def gate_command(
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
         raise NotJudged(verdict.why)
-    review = _review_of(verdict.run)
+    review, samples = _review_of(verdict.run), samples_of(comparison, verdict.run.evaluation)
     if summary_file is not None:
-        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review)))
+        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review, samples)))
     if as_json:
         named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
         echo_json(verdict.to_dict() | named)
     else:
-        _print(terminal(), verdict, verdict.run, rule, review)
+        _print(terminal(), verdict, verdict.run, rule, review, samples)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
@@ -170,7 +171,7 @@ def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | 
 _MARK = {True: "passes", False: "fails"}
 
 
-def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None) -> str:
+def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str) -> str:
     """The verdict for the summary page of a job."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
@@ -178,7 +179,7 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
     lines = [
         _heading(verdict, "### "),
         "",
-        _judged(verdict, run, lambda name: "`" + name.replace("`", "'") + "`"),
+        _judged(verdict, run, samples, lambda name: "`" + name.replace("`", "'") + "`"),
         "",
         "| required | value | |",
         "|---|---|---|",
@@ -187,7 +188,7 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
         required = f"`{_required(check)}`" if isinstance(check, GateResult) else _required(check)
         value, mark = _found(check), _MARK[check.passed]
         lines.append(f"| {_cell(required)} | {_cell(value)} | {mark if check.passed else f'**{mark}**'} |")
-    below = [*_remarks(verdict, run), *(f"Warning: {warning}" for warning in run.evaluation.warnings)]
+    below = [*_remarks(verdict, run, samples), *(f"Warning: {warning}" for warning in run.evaluation.warnings)]
     if rule is not None:
         below.append(rule.sentence)
     if review is not None:
@@ -196,14 +197,16 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
     return "\n".join([*lines, *(line for text in below for line in ("", text))])
 
 
-def _print(console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None) -> None:
+def _print(
+    console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str
+) -> None:
     """Print the verdict."""
     from rich.text import Text
 
     from cmtrack.cli.summary import new_table, print_warnings
 
     console.print(Text(_heading(verdict), style="bold"))
-    console.print(plain(_judged(verdict, run, quoted)))
+    console.print(plain(_judged(verdict, run, samples, quoted)))
     table = new_table("")
     for head in ("required", "value", ""):
         table.add_column(head, overflow="fold")
@@ -211,7 +214,7 @@ def _print(console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, r
         value = _found(check)
         table.add_row(plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed])
     console.print(table)
-    for text in _remarks(verdict, run):
+    for text in _remarks(verdict, run, samples):
         console.print(plain(text))
     print_warnings(console, run.evaluation.warnings)
     if rule is not None:
@@ -226,15 +229,13 @@ def _heading(verdict: Verdict, mark: str = "") -> str:
     return f"{mark}Gate: {'passed' if verdict.passed else 'failed'}"
 
 
-def _judged(verdict: Verdict, run: Ranked, named: Callable[[str], str]) -> str:
+def _judged(verdict: Verdict, run: Ranked, samples: str, named: Callable[[str], str]) -> str:
     """The run, its baseline and its samples, as a sentence."""
-    from cmtrack.report import formatting as fmt
-
     runs = [one_line(f"{one.name} ({one.run_id[:8]})") for one in (run, verdict.baseline) if one is not None]
-    return f"{' against '.join(map(named, runs))}, {fmt.samples(run.evaluation)}."
+    return f"{' against '.join(map(named, runs))}, {samples}."
 
 
-def _remarks(verdict: Verdict, run: Ranked) -> list[str]:
+def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
     """The sentences below the checks."""
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence
@@ -249,7 +250,7 @@ def _remarks(verdict: Verdict, run: Ranked) -> list[str]:
         lines.append(
             f"Not compared row by row: {verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)}."
         )
-    hints = [_hint(check, run.evaluation) for check in verdict.checks]
+    hints = [_hint(check, run.evaluation, samples) for check in verdict.checks]
     return [*lines, *filter(None, hints), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
 
 
@@ -276,7 +277,7 @@ def _found(check: GateResult | NotWorse) -> str:
     return f"difference {difference}, {fmt.p_equals(check.pvalue)}"
 
 
-def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
+def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str) -> str:
     """The loss that a passed default check still allows, and the gate that bounds it; else empty."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
@@ -292,7 +293,7 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
     if loss <= 0:
         return ""
     way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
-    text = f"Not shown to be worse does not mean as good: {fmt.samples(evaluation)} leave room for "
+    text = f"Not shown to be worse does not mean as good: {samples} leave room for "
     text += f"{fmt.number(loss, ends)} {way}."
     if better not in ("higher", "lower"):
         return text

@@ -33,6 +33,7 @@ from cmtrack.report.review.phrases import (
     how_many,
     near_words,
     rule_title,
+    samples,
     say_of,
     selection_words,
     short_names,
@@ -384,8 +385,7 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
 def heading(comparison: Comparison, place: int) -> str:
     """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
-    weighed = comparison.how.get("at") is None or not counts_rows(ranking.evaluation)  # by more than the shares
-    where = f"over {ranking.over}" if ranking.over else f"on {fmt.samples(ranking.evaluation, weighed)}"
+    where = f"over {ranking.over}" if ranking.over else f"on {samples(comparison, ranking.evaluation)}"
     scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     if several == 1:
         return scope

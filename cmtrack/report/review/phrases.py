@@ -188,6 +188,11 @@ def counts_rows(evaluation: BaseEvaluation) -> bool:
     return getattr(evaluation, "weights_are", None) != "sampling" or abs(evaluation.n_samples - rows) < 0.5
 
 
+def samples(comparison: Comparison, evaluation: BaseEvaluation) -> str:
+    """The number of samples that runs are judged on, with their weight where it is more than that of the shares."""
+    return fmt.samples(evaluation, comparison.how.get("at") is None or not counts_rows(evaluation))
+
+
 def about_rows(more: float, rows: float) -> str:
     """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
     return f"about {float(f'{more:.2g}'):,.0f} rows" if more < _MANY * rows else f"over {_MANY:,} times these rows"

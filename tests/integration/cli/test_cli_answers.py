@@ -240,7 +240,7 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
 )
 def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):
     check = NotWorse(criterion, passed, difference=0.0, low=ends[0], high=ends[1], pvalue=0.5)
-    hint = _hint(check, evaluate([0, 0, 1, 1, 1], [0, 1, 0, 1, 1]))
+    hint = _hint(check, evaluate([0, 0, 1, 1, 1], [0, 1, 0, 1, 1]), "5 samples")
     assert bool(hint) is bool(said)
     assert ("5 samples leave room for " + said if said else "") in hint
 
