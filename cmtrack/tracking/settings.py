@@ -16,6 +16,7 @@ not: it writes into a folder that its caller names, sends nothing, and goes by i
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.storage import file_without_ids, file_without_probabilities
 from cmtrack.report.html import without_rows
 from cmtrack.rows.join import hashed_ids
+from cmtrack.statistics.inputs import as_array
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
@@ -152,9 +154,24 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
     out = {
         name: values
         for name, values in arrays.items()
-        if (kept.content == "all" or name not in ("y_prob", "y_score")) and (name != "row_ids" or kept_ids() == "on")
+        if (kept.content == "all" or _no_scores(name, values)) and (name != "row_ids" or kept_ids() == "on")
     }
     return out, kept.reason if len(out) < len(arrays) else ""
+
+
+def _no_scores(name: str, values: Any) -> bool:
+    """False for probabilities and scores, also where they were given as labels by mistake."""
+    if name not in ("y_true", "y_pred") or values is None:
+        return name not in ("y_prob", "y_score")
+    array = as_array(values)
+    return array.ndim > 0 and array.size == len(array) and all(map(_is_label, array.ravel().tolist()))
+
+
+def _is_label(value: Any) -> bool:
+    try:
+        return float(value).is_integer() or not math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return value is None or isinstance(value, (str, bytes))
 
 
 def safe(asked: bool | str) -> bool | str:
