@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.names import encode_label, near
 from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
@@ -497,9 +497,10 @@ def draw_pictures(
         if chart:
             alone = Picture(entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section)
             pictures[entry.name] = replace(pictures.get(entry.name, alone), chart=chart)
+    names = [entry.name for entry in entries]
     for name in () if isinstance(figures, str) else figures:
         if name not in pictures:
-            failed(name, ValueError("there is none of this name here"))
+            failed(name, ValueError(f"there is none of this name here{near(name, names)}"))
     return pictures
 
 

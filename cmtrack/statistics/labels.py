@@ -112,6 +112,10 @@ def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple
 def _order(
     factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
 ) -> tuple[Label, ...]:
+    if isinstance(labels, (set, frozenset)):
+        raise ValueError(
+            f"labels must be in the order of the columns of y_prob, got a set: {listed(sorted(labels, key=str))}"
+        )
     if labels is not None:
         order = tuple(plain(v) for v in labels)
     else:

@@ -217,7 +217,7 @@ def log_evaluation(
                 checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
         except Exception as error:
-            wanted, problem = Destination(predictions=settings.safe(predictions)), error
+            wanted, problem = _run_alone(run_id, prefix, step, on_existing, predictions), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
         in_time = steps.is_due(place) or wanted.step is None or wanted.figures not in ("auto", True)
         try:
@@ -225,7 +225,8 @@ def log_evaluation(
         except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
             problem = problem or error
             try:
-                package = spooled(evaluation, Destination(predictions=settings.safe(predictions)), views_too=False)
+                plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
+                package = spooled(evaluation, plain, views_too=False)
             except Exception as second:
                 return _lost(problem, str(second), evaluation, run_id, strict)
     try:
@@ -233,7 +234,7 @@ def log_evaluation(
             raise problem
         sent = deliver(package)
     except Exception as error:
-        return not_sent(error, evaluation, package, run_id, strict)
+        return not_sent(error, evaluation, package, package.run_id or run_id, strict)
     except BaseException as interrupt:
         interrupt.add_note(f"cmtrack: {_kept(package)}")
         raise
@@ -275,6 +276,19 @@ def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int)
     """Send what a step left out: its evaluation once more, with a report."""
     client = client_for(wanted.tracking_uri)
     deliver(spooled(evaluation, wanted, timestamp=timestamp), client, waited=True)
+
+
+def _run_alone(
+    run_id: str | None, prefix: str, step: int | None, on_existing: str, predictions: bool | str
+) -> Destination:
+    """The destination where an option is wrong: the run, if it is known, and what is right."""
+    rows = settings.safe(predictions)
+    try:
+        check_prefix(prefix)  # under another one it would take another evaluation's place
+        instead = "replace" if on_existing == "replace" else "error"
+        return Destination(chosen_run(run_id), prefix, step, on_existing=instead, predictions=rows)
+    except Exception:
+        return Destination(predictions=rows)
 
 
 def chosen_run(run_id: str | None) -> str:

@@ -10,7 +10,7 @@ from cmtrack import untrusted
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.names import OF_SEGMENTS
+from cmtrack.metrics.names import OF_SEGMENTS, near
 
 EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
@@ -121,6 +121,6 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
             continue
         found = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
         if not found:
-            raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
+            raise ValueError(f"this evaluation has no metric {name!r}{near(name, metrics)}")
         out |= {n: metrics[n] for n in found}
     return out

@@ -50,9 +50,10 @@ def checked_figures(figures: Figures) -> Figures:
         if figures not in ("auto", "all"):
             raise ValueError(f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r}")
     elif not isinstance(figures, bool):
-        figures = tuple(figures)
-        if not all(isinstance(name, str) for name in figures):
-            raise TypeError(f"figures must be names, got {figures!r:.80}")
+        names = tuple(figures) if isinstance(figures, Iterable) else (figures,)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r:.80}")
+        return names
     return figures
 
 

@@ -253,11 +253,35 @@ def test_off_leaves_no_rows_in_the_spool(store, monkeypatch):
 
 
 def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="predictions must be True"):
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="predictions must be True"):
         logged = log_evaluation(Y, y_prob=P, predictions="offf")
-    assert logged.status == "saved"
+    assert (logged.status, logged.run_id) == ("saved", run.info.run_id)
     (entry,) = spool.entries()
     assert not list(entry.folder.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("option", "rule"),
+    [
+        ({"metrics": ["accuracy"]}, "did you mean 'multiclass/accuracy'"),
+        ({"on_existing": "overwrite"}, "on_existing must be"),
+        ({"figures": 3}, "figures must be"),
+        ({"dataset": 3}, "dataset must be"),
+    ],
+)
+def test_an_evaluation_kept_after_a_wrong_option_goes_to_its_run(store, option, rule):
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match=rule) as caught:
+        log_evaluation(Y, y_prob=P, prefix="val/", **option)
+    assert "`cmtrack push` sends it" in str(caught[0].message)
+    (pushed,) = push()
+    assert (pushed.status, pushed.run_id) == ("sent", run.info.run_id)
+    assert "val/multiclass/accuracy" in store.get_run(run.info.run_id).data.metrics
+
+
+def test_an_evaluation_kept_after_a_wrong_prefix_takes_no_place_of_another_one(store):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="experiment NAME"):
+        logged = log_evaluation(Y, y_prob=P, prefix="a b/../")
+    assert logged.run_id is None
 
 
 def test_children_of_a_run_that_is_not_there_leave_no_rows_in_the_spool(store):
@@ -284,6 +308,21 @@ def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(store, m
         return
     (entry,) = spool.entries()
     assert set(np.load(entry.folder / spool.INPUTS).files) == kept
+
+
+@pytest.mark.parametrize(
+    "given", [P, P[:, 0], P[:, 0] * 100, P.tolist(), [{"p": p} for p in P[:, 0]], list(map(str, P[:, 0])), 0.5]
+)
+def test_probabilities_given_as_labels_are_not_kept_where_probabilities_may_not(monkeypatch, given):
+    monkeypatch.setenv(settings.VARIABLE, "labels")
+    kept, _ = settings.kept_inputs({"y_true": given, "y_pred": given, "y_prob": None})
+    assert kept == {}
+
+
+@pytest.mark.parametrize("given", [Y, Y.astype(float), list(map(str, Y)), ["a", None], [[1], [0]], [True], None])
+def test_labels_of_a_failed_evaluation_are_kept_where_probabilities_may_not(monkeypatch, given):
+    monkeypatch.setenv(settings.VARIABLE, "labels")
+    assert settings.kept_inputs({"y_true": given})[0] == {"y_true": given}
 
 
 @pytest.mark.parametrize("setting", ["off", "labels"])
