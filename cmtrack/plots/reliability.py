@@ -12,7 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import expit, logit
 
 from . import _text as text
@@ -30,6 +30,7 @@ from .style import (
     fold,
     legend_below,
     legend_of_panels,
+    logit_axis,
     name_axes,
     new_figure,
     of_one_shape,
@@ -371,10 +372,7 @@ class _Scale:
         """Set the horizontal axis, or both, the vertical one of a plain scale up to 1."""
         for axis in (ax.xaxis, ax.yaxis)[: 1 + both]:
             if self.low:
-                (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("logit")
-                axis.set_major_locator(FixedLocator([tick for tick in _TICKS if self.low <= tick <= self.top]))
-                axis.set_minor_locator(NullLocator())
-                axis.set_major_formatter(FuncFormatter(lambda share, _: text.percent_text(share)))
+                logit_axis(axis, [tick for tick in _TICKS if self.low <= tick <= self.top], text.percent_text)
             else:
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.set_xlim(self.low, self.reach)

@@ -10,7 +10,7 @@ import io
 import struct
 import textwrap
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.legend import Legend
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 from PIL import Image, ImageChops
 
@@ -347,6 +348,14 @@ def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     name_axes(ax, x, y, title)
+
+
+def logit_axis(axis: XAxis | YAxis, ticks: Sequence[float], show: Callable[[float], str]) -> None:
+    """A scale of log-odds with ticks at these shares."""
+    (axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale)("logit")
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda share, _: show(share)))
 
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+from scipy.special import expit, logit
 
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.evaluation.threshold_rules import COST, values_of
 
 from . import _text as text
+from .reliability import reach_of
 from .style import (
     BLUE,
     GREEN,
@@ -29,6 +31,7 @@ from .style import (
     arrange,
     fold,
     legend_below,
+    logit_axis,
     name_axes,
     new_figure,
     open_axes,
@@ -99,31 +102,36 @@ def plot_thresholds(
         raise ValueError(f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}")
     n_panels = (y is not None) + bool(curves)
     figure = new_figure((5.6, 1.7 + 2.7 * n_panels))
-    places, dots = _Places.of(x, [value, calibrated]), dict(judged or {})
+    (low, high), dots = _ends(x, [value, calibrated]), dict(judged or {})
+    x, chosen = np.concatenate(([low], np.clip(x, low, high))), float(np.clip(value, low, high))
     panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
     for ax in panels:
         plain_axes(ax)
         open_axes(ax)
         at = "no row" if math.isinf(value) else f"{value:.3g}"
         ax.axvline(
-            places.of_one(value), color=INK, linewidth=1.0, linestyle="--",
+            chosen, color=INK, linewidth=1.0, linestyle="--",
             label=f"chosen: {at}" if ax is panels[0] else None,
         )  # fmt: skip
-        places.draw_axis(ax)
+        if low > 0:
+            logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], "{:g}".format)
+        else:
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
+        ax.set_xlim(low, high)
     if y is not None:
         label = "cost on the rows that chose the threshold: too favourable where it is lowest"
-        _draw_steps(panels[0], places, y, BLUE, label)
+        _draw_steps(panels[0], x, y, BLUE, label)
         if math.isfinite(calibrated):
             panels[0].axvline(
-                places.of_one(calibrated), color=MUTED, linewidth=1.0, linestyle=":",
+                float(np.clip(calibrated, low, high)), color=MUTED, linewidth=1.0, linestyle=":",
                 label=f"of least cost if the scores were calibrated: {calibrated:.3g}",
             )  # fmt: skip
-        _draw_judged(panels[0], places.of_one(value), "cost", dots.get("cost"), ORANGE)
+        _draw_judged(panels[0], chosen, "cost", dots.get("cost"), ORANGE)
         name_axes(panels[0], "", _COST, None)
     if curves:
         for (name, curve), colour in zip(curves.items(), _COLOURS, strict=False):
-            _draw_steps(panels[-1], places, curve, colour, text.verbatim(name))
-            _draw_judged(panels[-1], places.of_one(value), name, dots.get(name), colour)
+            _draw_steps(panels[-1], x, curve, colour, text.verbatim(name))
+            _draw_judged(panels[-1], chosen, name, dots.get(name), colour)
         _finish_metrics(panels[-1], curves, bound)
     of = "" if positive is None else f": probability of {text.brief(positive, 28)}"
     panels[-1].set_xlabel(f"threshold of the score{of}", fontsize=9.5, color=INK)
@@ -162,55 +170,22 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
     )  # fmt: skip
 
 
-class _Places:
-    """Axis positions of thresholds: the scores, or their log-odds if the relevant ones are close to 0 or 1."""
-
-    def __init__(self, thresholds: FloatArray, odds: bool, left: float, right: float) -> None:
-        self.odds, self.left, self.right = odds, left, right
-        ends = np.concatenate(([left], np.clip(self._moved(thresholds), left, right)))
-        self.x = ends
-
-    @classmethod
-    def of(cls, thresholds: FloatArray, marks: list[float]) -> _Places:
-        inner = thresholds[np.isfinite(thresholds)]
-        there = [mark for mark in marks if math.isfinite(mark)]
-        odds = any(min(mark, 1 - mark) < _NEAR_AN_END for mark in there if 0 < mark < 1)
-        if not odds:
-            highest = max([inner.max() if len(inner) else 1.0, *there])
-            right = 1.0 if highest > 0.5 else min(1.0, math.ceil(highest * 21) / 20)
-            return cls(thresholds, False, 0.0, right * 1.02)
-        between = [*(mark for mark in there if 0 < mark < 1), *inner[(inner > 0) & (inner < 1)]]
-        low, high = max(min(between), 1e-6), min(max(between), 1 - 1e-6)
-        left, right = (math.log(end / (1 - end)) for end in (low, high))
-        edge = 0.04 * (right - left) + 0.1
-        return cls(thresholds, True, left - edge, right + edge)
-
-    def _moved(self, scores: FloatArray) -> FloatArray:
-        if not self.odds:
-            return scores
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(np.isinf(scores), np.inf, np.log(scores) - np.log1p(-np.minimum(scores, 1.0)))
-
-    def of_one(self, score: float) -> float:
-        """The axis position of a threshold; infinity is at the right end."""
-        return float(np.clip(self._moved(np.array([score])), self.left, self.right)[0])
-
-    def draw_axis(self, ax: Axes) -> None:
-        """Limits and ticks."""
-        ax.set_xlim(self.left, self.right)
-        if not self.odds:
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
-            return
-        ticks = [tick for tick in _TICKS if self.left <= self.of_one(tick) <= self.right]
-        ticks = [tick for tick in ticks if self.left < math.log(tick / (1 - tick)) < self.right]
-        ax.set_xticks([self.of_one(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
-        ax.xaxis.set_minor_locator(NullLocator())
+def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
+    """Ends of the axis; the lower one is above 0 where the axis is of log-odds, as a mark is close to 0 or 1."""
+    inner, there = thresholds[np.isfinite(thresholds)], [mark for mark in marks if math.isfinite(mark)]
+    between = [mark for mark in there if 0 < mark < 1]
+    if not any(min(mark, 1 - mark) < _NEAR_AN_END for mark in between):
+        return 0.0, 1.02 * reach_of(max([inner.max() if len(inner) else 1.0, *there]))
+    between += inner[(inner > 0) & (inner < 1)].tolist()
+    left, right = logit((max(min(between), 1e-6), min(max(between), 1 - 1e-6)))
+    edge = 0.04 * (right - left) + 0.1
+    return float(expit(left - edge)), float(expit(right + edge))
 
 
-def _draw_steps(ax: Axes, places: _Places, y: FloatArray, colour: str, label: str) -> None:
+def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str) -> None:
     """Draw a step curve, constant down to the next lower threshold."""
     ax.plot(
-        places.x, np.append(y[:1], y), drawstyle="steps-pre", color=colour, linewidth=1.6, zorder=3,
+        x, np.append(y[:1], y), drawstyle="steps-pre", color=colour, linewidth=1.6, zorder=3,
         label=fold(label, _WIDE),
     )  # fmt: skip
 
