@@ -32,6 +32,7 @@ from cmtrack.statistics.inputs import (
     as_weights,
     column_names,
     kind_of_weights,
+    listed,
     n_rows,
 )
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
@@ -175,7 +176,20 @@ def evaluate(
     if probabilities is not None and y_prob is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    return assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
+    judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
+    remark = "" if labels is not None or scores is None else _order_of_categories(order, scores)
+    return replace(judged, remarks=(remark,)) if remark else judged
+
+
+def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
+    """Remark on columns without names in an order that only the categories of the labels state; else empty."""
+    mixed = len({type(label) for label in order}) > 1  # such a model has no order
+    if mixed or column_names(scores) is not None or list(order) == sorted(order):  # type: ignore[type-var]
+        return ""
+    return (
+        "labels= is not given: the columns of the scores are taken in the order of the labels' categories, "
+        f"{listed(order, 8)}; those of a scikit-learn model have the order of its classes_"
+    )
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:

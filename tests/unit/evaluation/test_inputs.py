@@ -125,6 +125,27 @@ def test_categories_declare_order_and_absent_classes() -> None:
     ).labels == ("low", "mid", "high")  # fmt: skip
 
 
+def test_an_order_that_only_categories_state_is_remarked_where_columns_of_scores_follow_it() -> None:
+    y, p = ["yes", "no", "no"], [[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]
+    unsorted = pd.Categorical(y, ["yes", "no"])
+    remark = "labels= is not given: the columns of the scores are taken in the order of the labels' categories"
+    assert f"{remark}, ['yes', 'no']; those of" in evaluate(unsorted, y_prob=p).warnings[0]
+    quiet: list[tuple[Any, dict[str, Any]]] = [
+        (pd.Categorical(y), {"y_prob": p}),
+        (unsorted, {"y_prob": p, "labels": ["no", "yes"]}),
+        (unsorted, {"y_prob": dict(zip(["no", "yes"], np.transpose(p), strict=True))}),
+        (unsorted, {"y_pred": unsorted}),
+    ]
+    for labels, more in quiet:
+        assert not any(remark in warning for warning in evaluate(labels, **more).warnings)
+
+
+@pytest.mark.parametrize("labels", [{"no", "yes"}, frozenset({"no", "yes"})])
+def test_labels_in_no_order_are_refused(labels: Any) -> None:
+    with pytest.raises(ValueError, match=r"labels must be in the order of .* got a set: \['no', 'yes'\]"):
+        evaluate(["yes", "no"], y_prob=[0.9, 0.1], labels=labels)
+
+
 def test_dictionary_encoding_is_no_order() -> None:
     """Arrow numbers values as they appear; only an ordered dictionary says what comes first."""
     y = pa.array(["yes", "no", "yes"]).dictionary_encode()
