@@ -30,6 +30,12 @@ class Rounds(Hook):
         super().__init__(options, by_row=True)
         self.every = check_every(every)
         self.trained = self.used = 0
+        self.open = False
+        """Whether a training has begun whose end was not evaluated."""
+
+    def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
+        super().begin(run_id, tracking_uri)
+        self.open = True
 
     def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
         """Evaluate after a round if due; ``predict`` predicts with the first n rounds."""
@@ -41,6 +47,7 @@ class Rounds(Hook):
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
         """Evaluate the final rounds in use, and tag their number."""
         step = None if self.every is None else self.trained
+        self.open = False
         with self.guarded():
             if self.logged is None or self.every is None or self.used != used or self.trained % self.every:
                 self.evaluate(used, step, predict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Unpack
+from weakref import finalize
 
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
@@ -82,10 +83,12 @@ class EvaluationCallback:
         predict: Callable[[Any, Any, int], Any] | None = None,
         **options: Unpack[DataOptions],
     ) -> None:
-        self.order = 30  # LightGBM's own place of early stopping
         self._rounds = Rounds(every, options)
         self._x, self._y, self._own = X, y, predict
         self._stopping = _stopping(early_stopping)
+        self.order = 30 if self._stopping else 31  # LightGBM's own place of early stopping; after one beside it
+        if self._stopping is None:
+            finalize(self, _tell_if_open, self._rounds)
 
     @property
     def logged(self) -> LoggedEvaluation | None:
@@ -113,6 +116,7 @@ class EvaluationCallback:
                     "and logs no evaluation of it: give early_stopping= to the callback instead",
                     stacklevel=3,
                 )
+                self._rounds.open = False  # it is told now
         self._rounds.after_round(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
         try:
             if self._stopping is not None:
@@ -129,6 +133,14 @@ class EvaluationCallback:
         predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
         y_true, labels = named(self._y, self._rounds.options.get("labels"))
         return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels}
+
+
+def _tell_if_open(rounds: Rounds) -> None:
+    if rounds.open:
+        tell(
+            "a training ended early, and no evaluation of its end is logged, as LightGBM does not tell callbacks: "
+            "give early_stopping= to EvaluationCallback in place of a callback beside it"
+        )
 
 
 def _stopping(given: Any) -> Any:

@@ -49,6 +49,21 @@ def test_the_best_iteration_is_what_is_evaluated_at_the_end(store):
     assert tags["cmtrack.rounds"] == f"{model.best_iteration} of {model.best_iteration + 4}, by early stopping"
 
 
+def test_early_stopping_beside_the_callback_is_said_once_it_has_gone(store):
+    x, y, x_val, y_val = learning_problem(2)
+    for beside in ([lgb.early_stopping(4, verbose=False)], []):
+        callback = EvaluationCallback(x_val, y_val, every=50)
+        with mlflow.start_run():
+            valid = [lgb.Dataset(x_val, y_val)]
+            lgb.train(BINARY, lgb.Dataset(x, y), 3, valid_sets=valid, callbacks=[*beside, callback])
+        assert (callback.logged is None) == bool(beside)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del callback
+        told = ["give early_stopping= to EvaluationCallback" in str(warning.message) for warning in caught]
+        assert told == [True] * len(beside)
+
+
 def test_the_wrapper_of_scikit_learn_with_labels_of_its_own(store):
     x, y, x_val, y_val = learning_problem(3)
     names = np.array(["c", "a", "b"])
