@@ -6,6 +6,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -221,10 +222,21 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
             return found
     if text.startswith(("models:/", "m-")):
         raise ValueError(f"there is no model {text!r} ({'; '.join(problems)})")
-    known_by = (
-        "" if re.fullmatch("[0-9a-f]{8,}", text) else "; a run is named by its id or the first 8 characters of it"
-    )
+    known_by = "" if re.fullmatch("[0-9a-f]{8,}", text) else _by_id_alone(text, clients)
     raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){known_by}")
+
+
+def _by_id_alone(name: str, clients: Sequence[MlflowClient]) -> str:
+    """The rule that runs are named by their ids, with those of the runs that have this name."""
+    called: dict[str, None] = {}
+    with suppress(Exception):  # the rule alone says enough
+        for client in clients if re.fullmatch(r"[^'\"`\\%]+", name) else ():
+            ids = [str(experiment.experiment_id) for experiment in client.search_experiments()]
+            called |= dict.fromkeys(
+                run.run_id[:8] for run in search(client, ids, f"attributes.run_name = '{name}'", max_runs=_MOST_ALIKE)
+            )
+    hint = f"; {name!r} is the name of {', '.join(called)}" if called else ""
+    return f"; a run is named by its id or the first 8 characters of it{hint}"
 
 
 def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:

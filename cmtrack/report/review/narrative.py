@@ -489,7 +489,8 @@ def crossed(comparison: Comparison) -> list[str]:
     names, first = short_names(comparison), ranking.foremost
     second = next(run for run in ranking.runs if run is not first)
     where = crossing.sentence(names[first.name], names[second.name])
-    return [f"The better {criterion_title(criterion)} by the share of {quoted(ranking.evaluation.positive)}: {where}."]
+    share = f"by the share of {quoted(ranking.evaluation.positive)} among the rows"
+    return [f"Which run has the better {criterion_title(criterion)}, {share}: {where}."]
 
 
 def break_evens(comparison: Comparison) -> list[str]:

@@ -302,6 +302,8 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     assert client.get_run(logged["run_id"]).info.status == "KILLED"
 
     assert "there is no run 'nowhere'" in refused(run("show", "nowhere", *store), 1)
+    name = client.get_run(logged["run_id"]).info.run_name
+    assert f"; {name!r} is the name of {logged['run_id'][:8]}" in refused(run("show", name, *store), 1)
     empty = client.create_run(found.info.experiment_id).info.run_id
     assert f"run {empty} holds no cmtrack_evaluation.json" in refused(run("show", empty, *store), 1)
     assert "holds no val_cmtrack_evaluation.json" in refused(

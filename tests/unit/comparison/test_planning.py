@@ -313,7 +313,7 @@ def test_accuracies_cross_where_their_recalls_say() -> None:
 
 def test_a_review_says_where_the_leaders_cross() -> None:
     where = "“careful” up to 36 %, “eager” from 49 %, between them not told apart"
-    said = f"The better accuracy by the share of “1”: {where}."
+    said = f"Which run has the better accuracy, by the share of “1” among the rows: {where}."
     for at in (None, 0.02):  # weighted rows say the same
         comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
         assert said in comparison.summary()
