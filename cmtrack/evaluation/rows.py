@@ -166,14 +166,14 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
 
     ``table``: a frame, a mapping of columns or the path of a file; without one there are no columns.
     """
-    import pandas as pd
-
-    from cmtrack.sources.table_file import read_frame
-
     if table is None and row_ids is not None:
         raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
     if table is None:
         return {}
+    import pandas as pd
+
+    from cmtrack.sources.table_file import read_frame  # pyarrow, which a light environment does not have
+
     table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table
     given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
     columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
