@@ -19,9 +19,9 @@ from cmtrack.families.counts import (
     DocumentRows,
     FamilyStatistics,
     PairCounts,
-    Tallies,
     count_rows,
     sum_by_key,
+    tally_sums,
 )
 from cmtrack.families.hierarchy import Families, LabelSets
 from cmtrack.statistics.digest import LabelDigest
@@ -169,11 +169,11 @@ def collect_families(
         work.codes,
         work.pairs.result(),
         work.patterns(),
-        Tallies.of(work.tallies),
+        *tally_sums(work.tallies),
         np.array([actual.repeated, predicted.repeated], dtype=np.int64),
+        row_ids,
         None if work.together is None else work.together.result(),
         work.alone,
-        row_ids,
     )
     return statistics, DocumentRows(work.tallies, macros)
 

@@ -1,12 +1,12 @@
 """Statistics of label sets in families, and their merge.
 
-What each document adds up to (:class:`DocumentRows`), its sums over documents, from which standard errors follow
-(:class:`Tallies`), and counts of codes and of pairs of codes (:class:`FamilyStatistics`).
+What each document adds up to (:class:`DocumentRows`), and counts of documents, codes and pairs of codes
+(:class:`FamilyStatistics`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cmtrack.families.hierarchy import Families
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.plain import decode_counts, encode_array, part
 from cmtrack.statistics.records import Record
 
 TallyTable: TypeAlias = npt.NDArray[np.int32]
@@ -33,29 +34,13 @@ TALLIES = (
 the codes with their ancestors."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tallies(Record):
-    """Sums and sums of products of the documents' tallies; whole numbers, so that shards add up exactly.
-
-    ``sums``, shape (8,), int64.
-    ``products``, shape (8, 8), int64.
-    """
-
-    sums: IntArray
-    products: IntArray
-
-    @classmethod
-    def of(cls, table: TallyTable) -> Tallies:
-        """Add up the documents' tallies (n, 8)."""
-        sums = table.sum(axis=0, dtype=np.int64)
-        products = np.zeros((len(TALLIES),) * 2, dtype=np.int64)
-        for start in range(0, len(table), 1 << 16):
-            part = table[start : start + (1 << 16)].astype(np.float64)  # exact: the products stay far below 2**53
-            products += (part.T @ part).astype(np.int64)
-        return cls(sums, products)
-
-    def __add__(self, other: Tallies) -> Tallies:
-        return Tallies(self.sums + other.sums, self.products + other.products)
+def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
+    """Sums (8,) and sums of products (8, 8) of documents' tallies (n, 8): whole numbers, so shards add up exactly."""
+    products = np.zeros((len(TALLIES),) * 2, dtype=np.int64)
+    for start in range(0, len(table), 1 << 16):
+        rows = table[start : start + (1 << 16)].astype(np.float64)  # exact: the products stay far below 2**53
+        products += (rows.T @ rows).astype(np.int64)
+    return table.sum(axis=0, dtype=np.int64), products
 
 
 MACROS = ("precision_macro", "recall_macro", "f1_macro")
@@ -107,6 +92,18 @@ class PairCounts(Record):
     masses: IntArray
     surplus: IntArray
 
+    def to_plain(self) -> dict[str, Any]:
+        """The arrays by name as plain data."""
+        return {name: encode_array(getattr(self, name)) for name in ("keys", "masses", "surplus")}
+
+    @classmethod
+    def from_plain(cls, data: Any, size: int) -> PairCounts:
+        """Read :meth:`to_plain`."""
+        keys = _whole(data["keys"], (None,))
+        if len(keys) and (keys[0] < 0 or keys[-1] >= size * size or (np.diff(keys) <= 0).any()):
+            raise ValueError(f"keys of pairs must increase below {size * size}")
+        return cls(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
+
     def placed(self, place: IntArray, size: int) -> PairCounts:
         """The same pairs renumbered among ``size`` codes: code i becomes ``place[i]``."""
         old = len(self.surplus)
@@ -138,26 +135,48 @@ class FamilyStatistics(Record):
     ``codes``, shape (L, 5), int64: documents by code: with the code on both sides, predicted, actual, predicted out of
         family, actual out of family.
     ``pairs``: of unmatched codes.
-    ``together``: of all codes, the matched ones among them, where this was asked for.
-    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of the family at all, by
-        predicted and actual code.
     ``patterns``, shape (R, 5), int64: family, codes on both sides, unmatched predicted, unmatched actual codes of it,
         and the number of documents that are so; documents without a code of the family are left out.
+    ``sums``, shape (8,), and ``products``, shape (8, 8), int64: of the documents' tallies, from :func:`tally_sums`.
     ``repeated``, shape (2,), int64: codes that stood more than once in a document (each counts once), actual and
         predicted.
     ``row_ids``: of the documents' names.
+    ``together``: of all codes, the matched ones among them, where this was asked for.
+    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of the family at all, by
+        predicted and actual code.
     """
 
     families: Families
-    digest: LabelDigest
-    codes: IntArray
-    pairs: PairCounts
-    patterns: IntArray
-    tallies: Tallies
-    repeated: IntArray
-    together: PairCounts | None = None
-    alone: IntArray | None = None
-    row_ids: LabelDigest | None = None
+    digest: LabelDigest = part(lambda data, size: LabelDigest.parse(data), MISSING)
+    codes: IntArray = part(lambda data, size: _whole(data, (size, 5)), MISSING)
+    pairs: PairCounts = part(PairCounts.from_plain, MISSING)
+    patterns: IntArray = part(lambda data, size: _whole(data, (None, 5)), MISSING)
+    sums: IntArray = part(lambda data, size: _whole(data, (len(TALLIES),)), MISSING)
+    products: IntArray = part(lambda data, size: _whole(data, (len(TALLIES),) * 2), MISSING)
+    repeated: IntArray = part(lambda data, size: _whole(data, (2,)), MISSING)
+    row_ids: LabelDigest | None = part(lambda data, size: LabelDigest.parse(data))
+    together: PairCounts | None = part(PairCounts.from_plain)
+    alone: IntArray | None = part(lambda data, size: _whole(data, (size, 2)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """All but the families as plain data, without what is absent."""
+        kept = {item.name: getattr(self, item.name) for item in fields(self)[1:]}
+        return {
+            name: encode_array(value) if isinstance(value, np.ndarray) else value.to_plain()
+            for name, value in kept.items()
+            if value is not None
+        }
+
+    @classmethod
+    def from_plain(cls, data: Any, families: Families) -> FamilyStatistics:
+        """Read :meth:`to_plain`."""
+        read = {item.name: item.metadata["read"] for item in fields(cls)[1:] if item.name in data}
+        made = cls(families, **{name: decode(data[name], len(families.codes)) for name, decode in read.items()})
+        if (made.codes[:, [HITS]] > made.codes[:, [PREDICTED, ACTUAL]]).any():
+            raise ValueError("a code must be on each side in no fewer documents than on both")
+        if made.patterns[:, 0].max(initial=0) >= len(families.names):
+            raise ValueError(f"patterns must be of {len(families.names)} families, got {made.patterns[:, 0].max()}")
+        return made
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
         """Merge disjoint sets of documents; sorted codes may differ."""
@@ -189,18 +208,24 @@ class FamilyStatistics(Record):
             return out
 
         patterns = np.column_stack((home[self.patterns[:, 0]], self.patterns[:, 1:]))
-        return FamilyStatistics(
-            families,
-            self.digest,
-            spread(self.codes),
-            self.pairs.placed(place, size),
-            patterns,
-            self.tallies,
-            self.repeated,
-            None if self.together is None else self.together.placed(place, size),
-            None if self.alone is None else spread(self.alone),
-            self.row_ids,
+        return replace(
+            self,
+            families=families,
+            codes=spread(self.codes),
+            pairs=self.pairs.placed(place, size),
+            patterns=patterns,
+            together=None if self.together is None else self.together.placed(place, size),
+            alone=None if self.alone is None else spread(self.alone),
         )
+
+
+def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
+    if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
+        return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
+    array = decode_counts(data, shape)
+    if array.dtype.kind != "i":
+        raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
+    return array
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:

@@ -191,9 +191,8 @@ class FamilyViews(Views):
     @cached_property
     def documents(self) -> Sums:
         """All documents."""
-        tallies = self.statistics.tallies
-        sums, products = tallies.sums.astype(np.float64), tallies.products.astype(np.float64)
-        return Sums(Sums8, sums, products, self.statistics.digest.rows)
+        counts = self.statistics
+        return Sums(Sums8, counts.sums.astype(np.float64), counts.products.astype(np.float64), counts.digest.rows)
 
     @cached_property
     def family(self) -> Sums:

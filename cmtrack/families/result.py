@@ -29,15 +29,10 @@ from cmtrack.archive import (
 from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families.counts import (
-    ACTUAL,
-    HITS,
     MACROS,
-    PREDICTED,
     TALLIES,
     DocumentRows,
     FamilyStatistics,
-    PairCounts,
-    Tallies,
 )
 from cmtrack.families.hierarchy import Families
 from cmtrack.families.spec import FamilySpec
@@ -53,9 +48,7 @@ from cmtrack.families.tables import (
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.results import Results
-from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.statistics.plain import decode_counts, encode_array
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
@@ -317,7 +310,7 @@ class FamilyEvaluation(BaseEvaluation):
                 "notes": list(self.remarks),
                 "macro_errors": self.macro_errors,
                 **to_read(self),
-                "statistics": _write(self.statistics),
+                "statistics": self.statistics.to_plain(),
             },
             ensure_ascii=False,
             allow_nan=False,
@@ -335,7 +328,7 @@ class FamilyEvaluation(BaseEvaluation):
         try:
             errors = data["macro_errors"]
             return cls(
-                _read(data["statistics"], _families(data["families"])),
+                FamilyStatistics.from_plain(data["statistics"], _families(data["families"])),
                 FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
                 tuple(map(str, data["notes"])),
                 macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
@@ -420,66 +413,6 @@ def _families(data: dict[str, Any]) -> Families:
     return Families(paths, int(data["level"]), bool(data["chosen"]))
 
 
-def _write(statistics: FamilyStatistics) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "digest": str(statistics.digest),
-        "codes": encode_array(statistics.codes),
-        "pairs": _write_pairs(statistics.pairs),
-        "patterns": encode_array(statistics.patterns),
-        "sums": encode_array(statistics.tallies.sums),
-        "products": encode_array(statistics.tallies.products),
-        "repeated": encode_array(statistics.repeated),
-    }
-    if statistics.row_ids is not None:
-        out["row_ids"] = str(statistics.row_ids)
-    if statistics.together is not None and statistics.alone is not None:
-        out["together"] = _write_pairs(statistics.together)
-        out["alone"] = encode_array(statistics.alone)
-    return out
-
-
-def _write_pairs(pairs: PairCounts) -> dict[str, Any]:
-    return {name: encode_array(getattr(pairs, name)) for name in ("keys", "masses", "surplus")}
-
-
-def _read(data: dict[str, Any], families: Families) -> FamilyStatistics:
-    size = len(families.codes)
-    codes, patterns = _whole(data["codes"], (size, 5)), _whole(data["patterns"], (None, 5))
-    both, once = codes[:, HITS], codes[:, [PREDICTED, ACTUAL]]
-    if (both[:, None] > once).any():
-        raise ValueError("a code must be on each side in no fewer documents than on both")
-    if patterns[:, 0].max(initial=0) >= len(families.names):
-        raise ValueError(f"patterns must be of {len(families.names)} families, got {patterns[:, 0].max()}")
-    return FamilyStatistics(
-        families,
-        LabelDigest.parse(data["digest"]),
-        codes,
-        _read_pairs(data["pairs"], size),
-        patterns,
-        Tallies(_whole(data["sums"], (len(TALLIES),)), _whole(data["products"], (len(TALLIES),) * 2)),
-        _whole(data["repeated"], (2,)),
-        _read_pairs(data["together"], size) if "together" in data else None,
-        _whole(data["alone"], (size, 2)) if "alone" in data else None,
-        LabelDigest.parse(data["row_ids"]) if "row_ids" in data else None,
-    )
-
-
-def _read_pairs(data: dict[str, Any], size: int) -> PairCounts:
-    keys = _whole(data["keys"], (None,))
-    if len(keys) and (keys[0] < 0 or keys[-1] >= size * size or (np.diff(keys) <= 0).any()):
-        raise ValueError(f"keys of pairs must increase below {size * size}")
-    return PairCounts(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
-
-
-def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
-    if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
-        return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
-    array = decode_counts(data, shape)
-    if array.dtype.kind != "i":
-        raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
-    return array
-
-
 def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
     """Write a row per document: its tallies, and what it adds to the error of each macro average."""
     table: dict[str, Any] = {name: rows.tallies[:, k] for k, name in enumerate(TALLIES)}
@@ -498,6 +431,6 @@ def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     if not np.isfinite(macros).all():
         raise ValueError("the predictions must be finite numbers")
-    if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.tallies.sums):
+    if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.sums):
         raise ValueError("the predictions must add up to the evaluation's tallies: they are of another evaluation")
     return DocumentRows(tallies, macros)

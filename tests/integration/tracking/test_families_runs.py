@@ -85,7 +85,7 @@ def test_documents_are_kept_one_by_one(logged, tmp_path):
     client, run_id, evaluation = logged
     frame = pd.read_parquet(client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path)))
     assert len(frame) == 500
-    assert frame["hits"].sum() == evaluation.statistics.tallies.sums[0]
+    assert frame["hits"].sum() == evaluation.statistics.sums[0]
 
 
 def test_rows_of_another_evaluation_are_refused(logged):
