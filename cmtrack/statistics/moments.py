@@ -102,7 +102,7 @@ _TINY = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreMoments:
+class ScoreMoments(Record):
     """Count, mean and central power sums of each score component in each actual class.
 
     Attributes
@@ -288,14 +288,6 @@ class ScoreMoments:
             n, *powers = (np.where(own, 0.0, each) for each in whole)
             parts.append((n.sum(axis=0), *_merged(n, *powers)))
         return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ScoreMoments):
-            return NotImplemented
-        names = ("n", "mean", "m2", "m3", "m4")
-        return np.array_equal(self.classes, other.classes) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
-        )
 
 
 def present_of(n: Counts, width: int) -> IntArray | None:
