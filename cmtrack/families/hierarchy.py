@@ -116,7 +116,7 @@ class Tree:
 Rule: TypeAlias = "Mapping[Label, Label] | Callable[[Any], Label] | Tree"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Families:
     """Codes in order, the codes of a family side by side.
 
@@ -127,7 +127,7 @@ class Families:
 
     paths: tuple[Path, ...]
     level: int = 0
-    chosen: bool = False
+    chosen: bool = field(default=False, compare=False)
 
     @cached_property
     def codes(self) -> tuple[Label, ...]:
@@ -186,11 +186,6 @@ class Families:
 
     def _name(self, path: Path) -> Label:
         return path[min(self.level, len(path) - 1)]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Families):
-            return NotImplemented
-        return self.level == other.level and self.paths == other.paths
 
     def merged(self, other: Families) -> Families:
         """Merge the codes of both."""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class FamilyEvaluation(BaseEvaluation):
     """Evaluation of predicted sets of codes, with families. Make one with :func:`cmtrack.evaluate_families`.
 
@@ -89,7 +89,7 @@ class FamilyEvaluation(BaseEvaluation):
     spec: FamilySpec
     remarks: tuple[str, ...] = ()
     macro_errors: dict[str, float] | None = None
-    rows: DocumentRows | None = field(default=None, repr=False)
+    rows: DocumentRows | None = field(default=None, repr=False, compare=False)
     kind = archive.FAMILIES
     unit = "document"
 
@@ -355,12 +355,6 @@ class FamilyEvaluation(BaseEvaluation):
         return replace(self, rows=read_documents(content, self))
 
     # -- views -----------------------------------------------------------------------------------------
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FamilyEvaluation):
-            return NotImplemented
-        names = ("statistics", "spec", "notes", "macro_errors")
-        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:
         m = self.metrics
