@@ -25,6 +25,7 @@ from .style import (
     mismatch_map,
     name_axes,
     new_figure,
+    of_shape,
     plain_axes,
 )
 
@@ -149,9 +150,7 @@ def plot_reduced_matrix(
     >>> plot_reduced_matrix([[80, 10], [5, 95]], [6, 2], ["low", "high"]).savefig("reduced.png")
     """
     values = heat.check_matrix("counts", counts, labels)
-    aside = np.asarray(mismatches, dtype=np.float64)
-    if aside.shape != (len(values),):
-        raise ValueError(f"mismatches must have shape ({len(values)},), got {aside.shape}")
+    aside = of_shape("mismatches", mismatches, (len(values),))
     heat.check_counts("counts", values)
     heat.check_counts("mismatches", aside)
     totals = values.sum(axis=1) + aside

@@ -38,6 +38,7 @@ from .style import (
     mismatch_map,
     name_axes,
     new_figure,
+    of_shape,
     open_axes,
     plain_axes,
 )
@@ -106,16 +107,12 @@ def plot_family_matrix(
     >>> figure = plot_family_matrix([[30, 2, 1], [4, 20, 3], [2, 2, 0]], ["I21.0", "I21.1"])
     >>> figure.savefig("family.png")
     """
-    counts = np.asarray(values, dtype=np.float64)
     size = len(codes)
-    if counts.shape != (size + 1, size + 1):
-        raise ValueError(f"values must have shape ({size + 1}, {size + 1}) for {size} codes, got {counts.shape}")
+    counts = of_shape("values", values, (size + 1, size + 1))
     heat.check_counts("values", counts)
     if given not in ("actual", "predicted"):
         raise ValueError(f"given must be 'actual' or 'predicted', got {given!r}")
-    share = _shares(counts, given) if shares is None else np.array(shares, dtype=np.float64)
-    if share.shape != counts.shape:
-        raise ValueError(f"shares must have the shape of values, {counts.shape}, got {share.shape}")
+    share = _shares(counts, given) if shares is None else of_shape("shares", shares, counts.shape).copy()
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
     page = heat.matrix_sheet(size + 1 + _GAP, cell, ax)

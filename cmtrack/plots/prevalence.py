@@ -33,6 +33,7 @@ from .style import (
     legend_below,
     name_axes,
     of_one_shape,
+    of_shape,
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
@@ -109,9 +110,7 @@ def plot_prevalence_likelihood(
     check_level(confidence_level)
     if not inflation > 0:
         raise ValueError(f"inflation must be positive, got {inflation}")
-    solid = y / inflation if adjusted is None else np.asarray(adjusted, dtype=np.float64)
-    if solid.shape != x.shape:
-        raise ValueError(f"adjusted must have the shape of deviance, {x.shape}, got {solid.shape}")
+    solid = y / inflation if adjusted is None else of_shape("adjusted", adjusted, x.shape)
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
     truth = actual if actual is not None and math.isfinite(actual) else None
     left, right = _limits(x, value, low, high, [*marks.values(), *([] if truth is None else [truth])])

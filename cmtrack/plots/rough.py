@@ -28,6 +28,7 @@ from .style import (
     fold,
     legend_below,
     name_axes,
+    of_shape,
 )
 
 _BOUNDARY = "#a9cfe6"
@@ -108,10 +109,8 @@ def _checked(
     lower: npt.ArrayLike, upper: npt.ArrayLike, sizes: npt.ArrayLike, labels: Sequence[object]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     given = {"lower": lower, "upper": upper, "sizes": sizes}
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    arrays = {name: of_shape(name, values, (len(labels),)) for name, values in given.items()}
     for name, values in arrays.items():
-        if values.shape != (len(labels),) or not len(labels):
-            raise ValueError(f"{name} must have one number per label, shape ({len(labels)},), got {values.shape}")
         heat.check_counts(name, values)
     crossed = np.flatnonzero(arrays["lower"] > arrays["upper"])
     if crossed.size:

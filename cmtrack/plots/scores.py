@@ -28,6 +28,7 @@ from .style import (
     legend_of_panels,
     name_axes,
     new_figure,
+    of_shape,
     open_axes,
     plain_axes,
 )
@@ -131,9 +132,7 @@ def histogram(values: FloatArray, weights: FloatArray, n_bins: int) -> tuple[Flo
 
 
 def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (weights.shape[1],):
-        raise ValueError(f"{name} must have shape ({weights.shape[1]},), got {array.shape}")
+    array = of_shape(name, values, weights.shape[1:])
     if not ((array >= 0) & (array <= 1)).all():
         raise ValueError(f"{name} must lie in [0, 1], got {array.min()} to {array.max()}")
     return array

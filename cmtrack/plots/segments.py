@@ -29,6 +29,7 @@ from .style import (
     fold,
     inch_figure,
     legend_below,
+    of_shape,
     open_axes,
 )
 
@@ -112,7 +113,7 @@ def plot_segments(
     n_segments = len(names)
     if not n_segments or not panels:
         raise ValueError(f"names and panels must not be empty, got {n_segments} segments and {len(panels)} panels")
-    counts = _numbers("sizes", sizes, n_segments)
+    counts = of_shape("sizes", sizes, (n_segments,))
     n = min(n_segments, max_rows)
     figure, axes = inch_figure([(k * (_WIDTH + 0.2), 0, _WIDTH, _ROW * (n + 0.4)) for k in range(len(panels))])
     seen: set[int] = set()
@@ -131,16 +132,9 @@ def plot_segments(
     return fit(figure)
 
 
-def _numbers(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (size,):
-        raise ValueError(f"{name} must have one number per segment, shape ({size},), got {array.shape}")
-    return array
-
-
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
     """Draw the first n segments of a panel; returns the kinds of markers used."""
-    given = {name: _numbers(name, getattr(panel, name), n_segments) for name in ("values", "low", "high", "apart")}
+    given = {name: of_shape(name, getattr(panel, name), (n_segments,)) for name in ("values", "low", "high", "apart")}
     values, low, high, apart = (array[:n] for array in given.values())
     open_axes(ax)
     ax.grid(False, axis="y")

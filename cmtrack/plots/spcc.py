@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from . import _heatmap as heat
 from . import _text as text
-from .style import BLUE, FRAME, MUTED, SMALL_SIZE, caption_below, name_axes, open_axes, separation_map, sheet
+from .style import BLUE, FRAME, MUTED, SMALL_SIZE, caption_below, name_axes, of_shape, open_axes, separation_map, sheet
 
 _TICKS = {-1.0: "−1", -0.5: "−0.5", 0.0: "0", 0.5: "0.5", 1.0: "1"}
 
@@ -71,9 +71,7 @@ def plot_spcc_matrix(
     if there.size and np.abs(there).max() > 1 + 1e-9:
         raise ValueError(f"matrix must lie in [-1, 1], got {there[np.abs(there).argmax()]}")
     size = len(values)
-    totals = np.full(size, np.inf) if samples is None else np.asarray(samples, dtype=np.float64)
-    if totals.shape != (size,):
-        raise ValueError(f"samples must have shape ({size},), got {totals.shape}")
+    totals = np.full(size, np.inf) if samples is None else of_shape("samples", samples, (size,))
     few = (np.minimum(totals[:, None], totals) < heat.FEW) & np.isfinite(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)

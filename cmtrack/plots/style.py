@@ -113,6 +113,14 @@ def curve_sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes
     return page, page.ax
 
 
+def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """The values as float64; ValueError if they have another shape."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
+
+
 def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
     """The arrays as float64, one-dimensional and of one length; ValueError otherwise."""
     values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]

@@ -512,7 +512,7 @@ def test_the_figure_draws_approximations_and_sizes() -> None:
 
 
 def test_the_figure_refuses_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"upper must have one number per label, shape \(2,\), got \(1,\)"):
+    with pytest.raises(ValueError, match=r"upper must have shape \(2,\), got \(1,\)"):
         plot_rough_approximations([1, 2], [1], [1, 1], ["a", "b"])
     with pytest.raises(ValueError, match="lower must not exceed upper, got 3 and 2 for 'b'"):
         plot_rough_approximations([1, 3], [1, 2], [1, 2], ["a", "b"])

@@ -63,13 +63,13 @@ def test_many_codes_keep_the_most_frequent_and_a_square_root_scale():
 
 
 def test_wrong_values_are_refused():
-    with pytest.raises(ValueError, match=r"shape \(3, 3\) for 2 codes"):
+    with pytest.raises(ValueError, match=r"values must have shape \(3, 3\)"):
         plot_family_matrix(np.eye(2), ["a", "b"])
     with pytest.raises(ValueError, match="not negative"):
         plot_family_matrix(-np.eye(3), ["a", "b"])
     with pytest.raises(ValueError, match="given must be"):
         plot_family_matrix(np.eye(3), ["a", "b"], given="gold")
-    with pytest.raises(ValueError, match="shape of values"):
+    with pytest.raises(ValueError, match=r"shares must have shape \(3, 3\)"):
         plot_family_matrix(np.eye(3), ["a", "b"], shares=np.eye(2))
     with pytest.raises(ValueError, match="at least one family"):
         plot_worst_families([])
