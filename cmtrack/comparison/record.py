@@ -6,6 +6,7 @@ import getpass
 import platform
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 _VERSIONS = {"cmtrack": "cmtrack", "MLflow": "mlflow", "NumPy": "numpy", "scikit-learn": "scikit-learn"}
@@ -36,13 +37,17 @@ class Record:
 
 def versions() -> dict[str, str]:
     """Versions of the computing packages, by name."""
-    by_name = {"Python": platform.python_version()}
-    for name, package in _VERSIONS.items():
-        try:
-            by_name[name] = version(package)
-        except PackageNotFoundError:
-            continue
-    return by_name
+    numbers = {name: _installed(package) for name, package in _VERSIONS.items()}
+    return {"Python": platform.python_version()} | {name: number for name, number in numbers.items() if number}
+
+
+@cache
+def _installed(package: str) -> str:
+    """The version of a package, empty without it: read once, as a process has the packages that it began with."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _user() -> str:

@@ -29,6 +29,7 @@ from .style import (
     TEXT_SIZE,
     TINY_SIZE,
     FloatArray,
+    PlacedAxes,
     Sheet,
     extent_points,
     fold,
@@ -294,7 +295,7 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
     """A colour bar as high as the matrix, whatever room the axes got; `ticks` maps values to names."""
     across, high = extent_points(ax)
     width = min(0.035, 18.0 / across)
-    place = ax.inset_axes((1 + width, 0.0, width, 1.0))
+    place = ax.inset_axes((1 + width, 0.0, width, 1.0), axes_class=PlacedAxes)
     bar = root_figure(ax).colorbar(image, cax=place)
     bar.set_ticks(list(ticks), labels=list(ticks.values()))
     bar.set_label(fold(label, high), fontsize=SMALL_SIZE, color=INK)

@@ -150,9 +150,10 @@ def boxed(name: str) -> str:
     """`name` with a box for each character without a glyph."""
     if name.isascii():
         return name
-    if not all(_is_known(c, _families()) for c in name):
+    fonts = tuple(FontProperties().get_family())
+    if not all(_is_known(c, fonts) for c in name):
         _look_again()
-    return "".join(c if _is_known(c, _families()) else BOX for c in name)
+    return "".join(c if _is_known(c, fonts) else BOX for c in name)
 
 
 def drawable(name: str) -> str:
@@ -185,14 +186,16 @@ def columns(text: str) -> float:
 def use_fallbacks(where: Artist) -> None:
     """Add installed fallback fonts to texts with missing glyphs."""
     for text in _texts(where):
-        words = text.get_text()
-        if words.isascii():
-            continue
-        now = tuple(text.get_fontfamily())
-        if all(c.isspace() or _has(c, now) for c in words):
-            continue
-        boxed(words)  # looks for new fonts
-        text.set_fontfamily([*now, *(family for family in installed() if family not in now)])
+        if not text.get_text().isascii():
+            text.set_fontfamily(families_for(text.get_text(), text.get_fontfamily()))
+
+
+def families_for(words: str, families: Sequence[str]) -> list[str]:
+    """The families, and where one of the characters is in none of them the installed fallbacks."""
+    if words.isascii() or all(c.isspace() or _has(c, families) for c in words):
+        return list(families)
+    boxed(words)  # looks for new fonts
+    return [*families, *(family for family in installed() if family not in families)]
 
 
 def _texts(where: Artist) -> Iterator[Text]:
@@ -217,10 +220,6 @@ def installed() -> tuple[str, ...]:
     """The fallback families that this machine has."""
     there = {font.name for font in font_manager.fontManager.ttflist}
     return tuple(family for family in FALLBACKS if family in there)
-
-
-def _families() -> tuple[str, ...]:
-    return tuple(FontProperties().get_family())
 
 
 @lru_cache(maxsize=8192)

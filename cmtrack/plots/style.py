@@ -10,7 +10,8 @@ import io
 import struct
 import textwrap
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
+from matplotlib.axis import Axis, XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
@@ -32,7 +33,7 @@ from PIL import Image, ImageChops
 from cmtrack.names import elide
 from cmtrack.untrusted import one_line
 
-from ._text import boxed, columns, drawable, use_fallbacks, verbatim
+from ._text import boxed, columns, drawable, families_for, use_fallbacks
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -93,8 +94,10 @@ class Sheet:
 
     def finish(self) -> Figure:
         """Resize an own figure to the axes and the texts around them."""
+        if self.own:
+            return fit(self.figure)
         use_fallbacks(self.ax)
-        return fit(self.figure) if self.own else self.figure
+        return self.figure
 
 
 def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
@@ -188,12 +191,19 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
 @lru_cache(maxsize=8)
 def _line(words: str) -> Image.Image:
     """A line of small grey text on white, cropped to its width."""
-    figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
-    figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
-    use_fallbacks(figure)
-    canvas: Any = figure.canvas
-    canvas.draw()
-    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    font = FontProperties(size=TINY_SIZE)
+    font.set_family(families_for(words, font.get_family()))
+    height = 1.8 * TINY_SIZE / 72 * DPI
+    raster: Any = Raster(columns(words) * TINY_SIZE / 72 * DPI + DPI, height, DPI)  # type: ignore[no-untyped-call]
+    high, below = raster.get_text_width_height_descent(words, font, False)[1:]
+    ascent, descent, _ = raster._get_font_height_metrics(font)
+    middle = (max(high - below, ascent) - max(below, descent)) / 2
+    pixels = np.asarray(raster.buffer_rgba())
+    pixels[:] = 255
+    ink = raster.new_gc()
+    ink.set_foreground(MUTED)
+    raster.draw_text(ink, 0.0, 0.6 * height + middle, words, font, 0.0)
+    drawn = Image.fromarray(pixels).convert("RGB")
     inked = ImageChops.invert(drawn).getbbox() or (0, 0, 1, 1)
     return drawn.crop((0, 0, inked[2], drawn.height))
 
@@ -269,8 +279,71 @@ class _Canvas(FigureCanvasAgg):
         return self._raster
 
 
+@contextmanager
+def placed_once(figure: Any) -> Iterator[None]:
+    """Nothing that changes where ticks are happens to the figure meanwhile."""
+    figure.places = {}
+    try:
+        yield
+    finally:
+        figure.places = None
+
+
+class _Placed(Axis):
+    """An axis whose ticks and labels are placed once in a drawing, and not again for each part beside them."""
+
+    def _once(self, name: str, *args: Any) -> Any:
+        places, place = getattr(root_figure(self.axes), "places", None), getattr(super(), name)
+        if places is None:
+            return place(*args)
+        key = (self, name, *self.get_view_interval(), *self.axes.bbox.bounds)
+        if key not in places:
+            places[key] = place(*args)
+        return places[key]
+
+    def _update_ticks(self) -> Any:
+        return self._once("_update_ticks")
+
+    def _get_ticklabel_bboxes(self, *args: Any) -> Any:
+        return self._once("_get_ticklabel_bboxes", *args)
+
+    def _copy_tick_props(self, src: Any, dest: Any) -> None:
+        """Copy the look of a tick's labels; its lines look as the axis says, and copies of them are slow."""
+        dest.label1.update_from(src.label1)
+        dest.label2.update_from(src.label2)
+        dest.set_clip_path(self.axes.patch)
+
+
+class _XAxis(_Placed, XAxis):
+    pass
+
+
+class _YAxis(_Placed, YAxis):
+    pass
+
+
+class PlacedAxes(Axes):
+    """Axes with such an axis on each side."""
+
+    def _init_axis(self) -> None:
+        super()._init_axis()  # type: ignore[misc]
+        self.xaxis.__class__, self.yaxis.__class__ = _XAxis, _YAxis
+
+
 class ShownFigure(Figure):
     """A figure that a notebook shows, although it belongs to no pyplot registry."""
+
+    places: dict[Any, Any] | None = None
+
+    def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
+        return super().add_subplot(*args, **{"axes_class": PlacedAxes, **kwargs})
+
+    def add_axes(self, *args: Any, **kwargs: Any) -> Any:
+        return super().add_axes(*args, **{"axes_class": PlacedAxes, **kwargs})
+
+    def draw(self, renderer: Any) -> None:
+        with placed_once(self):
+            super().draw(renderer)
 
     def _repr_png_(self) -> bytes:
         return as_png(self, NOTEBOOK_DPI)
@@ -297,9 +370,10 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
 
 def fit(figure: Figure) -> Figure:
     """Resize the figure to its axes and the texts around them; no axes change their size."""
-    use_fallbacks(figure)
     width, height = figure.get_size_inches()
-    box = figure.get_tightbbox(raster_of(figure))
+    with placed_once(figure):
+        use_fallbacks(figure)
+        box = figure.get_tightbbox(raster_of(figure))
     left, low = PAD - box.x0, PAD - box.y0
     full = box.width + 2 * PAD, box.height + 2 * PAD
     places = [ax.get_position(original=True).bounds for ax in figure.axes]
@@ -410,13 +484,14 @@ def arrange(
     """
     if title is not None:
         figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
-    use_fallbacks(figure)
     renderer = raster_of(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
     head = (TITLE_SIZE * 1.6 if figure.get_suptitle() else 3.0) / 72 * figure.dpi
-    low = below.get_window_extent(renderer).height + pad if below is not None else pad
-    around = np.array([[_around(ax, renderer) for ax in row] for row in panels])
+    with placed_once(figure):
+        use_fallbacks(figure)
+        low = below.get_window_extent(renderer).height + pad if below is not None else pad
+        around = np.array([[_around(ax, renderer) for ax in row] for row in panels])
     left, right = around[..., 0].max(axis=0) + pad, around[..., 1].max(axis=0)
     top, bottom = around[..., 2].max(axis=1), around[..., 3].max(axis=1) + pad
     width = (full[0] - pad - left.sum() - right.sum()) / len(left)
