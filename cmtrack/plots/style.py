@@ -336,12 +336,15 @@ class ShownFigure(Figure):
     places: dict[Any, Any] | None = None
 
     def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
+        """Add such axes in a grid."""
         return super().add_subplot(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def add_axes(self, *args: Any, **kwargs: Any) -> Any:
+        """Add such axes at a place."""
         return super().add_axes(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def draw(self, renderer: Any) -> None:
+        """Draw all that is on it."""
         with placed_once(self):
             super().draw(renderer)
 
