@@ -167,7 +167,7 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
     """
     shown = np.asarray(pixels)
     if shown.shape[2] == 4 and (shown[..., 3] == 255).all():
-        shown = shown[..., :3]
+        shown = np.asarray(Image.fromarray(shown).convert("RGB"))  # quicker than a slice
     if signature:
         line = np.asarray(_strip(one_line(signature), shown.shape[1]))
         left, (high, across) = round(PAD * DPI), line.shape[:2]
