@@ -14,7 +14,7 @@ from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.intervals import wilson
-from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage_of
+from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage
 from cmtrack.metrics.roc import ScoreTable, with_channels
 from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_scores
@@ -46,7 +46,7 @@ def by_row(table: Any, values: Any, confidence: Any, losses: Any) -> Any:
 
 
 def test_vector_25():
-    found = risk_coverage_of(table_of(K25, L25))
+    found = risk_coverage(K25, L25)
     assert (found.aurc, found.standard_error, found.aurc - found.excess) == near(
         (0.2078817066, 0.1360592255, 0.0935046257)
     )
@@ -55,7 +55,7 @@ def test_vector_25():
     assert found.risk == near([0, 0, 1 / 4, 1 / 5, 2 / 7, 3 / 8, 3 / 9, 4 / 10])
     assert found.interval == near(tuple(found.aurc * math.exp(s * 1.959963984540054 * found.standard_error / found.aurc)
                                         for s in (-1, 1)))  # fmt: skip
-    assert risk_coverage_of(table_of(K25, L25, W25)).aurc == near(0.1592115119)
+    assert risk_coverage(K25, L25, W25).aurc == near(0.1592115119)
     shown = "aurc=0.2079, excess=0.1144, risk 0.4 of all and 0.375 of the surest 80 %, 8 confidences"
     assert repr(found) == f"RiskCoverage({shown})"
     assert list(found.to_frame()) == ["confidence", "coverage", "risk"]
@@ -84,6 +84,10 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
         ends = [metric(table_of(K25, L25, w + sign * 1e-6 * (np.arange(10) == i))) for sign in (1, -1)]
         slopes.append((ends[0] - ends[1]) / 2e-6 * w.sum())
     assert by_row(table, metric.influence(table), K25, L25) == near(slopes, 1e-8)
+    plain = risk_coverage(K25, L25, w)
+    assert (AURC(table), EXCESS(table), table.standard_error(AURC.influence(table))) == near(
+        (plain.aurc, plain.excess, plain.standard_error)
+    )
 
 
 @pytest.mark.slow
@@ -91,12 +95,11 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
 def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_constant_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 60))
-    kappa, loss, w = rng.random(n).round(1), rng.integers(0, 2, n), rng.integers(1, 4, n)
-    one = risk_coverage_of(table_of(kappa, loss, w))
-    many = risk_coverage_of(table_of(*(np.repeat(part, w) for part in (kappa, loss))))
+    kappa, loss, w = rng.random(n).round(1), rng.gamma(1, 1, n) * rng.integers(0, 2, n), rng.integers(1, 4, n)
+    one, many = risk_coverage(kappa, loss, w), risk_coverage(*(np.repeat(part, w) for part in (kappa, loss)))
     assert (one.aurc, one.excess, one.standard_error) == near((many.aurc, many.excess, many.standard_error), 1e-9)
     assert one.excess >= 0
-    assert risk_coverage_of(table_of(np.ones(n), loss, w)).aurc == near(one.total_risk, 1e-12)
+    assert risk_coverage(np.ones(n), loss, w).aurc == near(one.total_risk, 1e-12)
     grid = (np.arange(4000) + 0.5) / 4000
     assert np.mean([one.risk_at(a) for a in grid]) == near(one.aurc, 0.02 * (1 + loss.max()))
     for risk in (0.0, 0.3 * one.total_risk, one.total_risk, 1.5):
@@ -105,15 +108,14 @@ def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_const
         assert share == 1 or all(one.risk_at(a) > risk for a in np.linspace(share + 1e-6, 1, 20) if a <= 1)
 
 
-def test_the_share_that_can_be_accepted_at_a_risk():
-    """By hand: accepted in the order miss, hit, then a hit and a miss together."""
-    found = risk_coverage_of(table_of(np.array([0.9, 0.8, 0.5, 0.5]), np.array([1, 0, 0, 1])))
-    assert found.risk == near([1, 1 / 2, 1 / 2])
-    assert found.coverage_at(0.5) == 1
-    assert found.coverage_at(0.4) == 0
-    first = risk_coverage_of(table_of(np.array([0.9, 0.8, 0.5, 0.5]), np.array([0, 0, 0, 1])))
-    assert first.coverage_at(0.2) == near(0.5 + 0.5 * 2 / 3)  # half of 0.5 to 1 is wrong: 0.5 (a - 0.5) = 0.2 a
-    assert first.coverage_at(0.0) == 0.5
+def test_losses_of_any_size():
+    """By hand: accepted in the order 3, 0, then 2 and 4 together."""
+    found = risk_coverage([0.9, 0.8, 0.5, 0.5], [3.0, 0.0, 2.0, 4.0])
+    assert found.risk == near([3, 1.5, 9 / 4])
+    assert found.aurc == near(0.75 + 0.75 * math.log(2) + 1.5 - 0.75 * math.log(2))  # of 3, 0.75 / a and 3 - 0.75 / a
+    assert found.coverage_at(1.5) == near(0.5)
+    assert found.coverage_at(2.0) == near(0.75)
+    assert found.coverage_at(0.5) == 0
 
 
 def test_perfect_and_constant_orders():
@@ -148,7 +150,7 @@ def test_scores_on_a_grid():
     y = (rng.random(5000) < s).astype(int)
     evaluation = evaluate(y, y_prob=s)
     assert not evaluation.statistics.hits.of().exact
-    exact = risk_coverage_of(table_of(np.maximum(s, 1 - s), ((s > 0.5).astype(int) != y).astype(int)))
+    exact = risk_coverage(np.maximum(s, 1 - s), (s > 0.5).astype(int) != y)
     found = evaluation.risk_coverage
     assert (found.aurc, found.standard_error) == near((exact.aurc, exact.standard_error), 1e-4)
     rejected = evaluation.reject(0.3)
@@ -220,8 +222,23 @@ def test_without_the_rows_that_belong_together_there_is_no_interval():
     assert "[" not in found.sentence()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([0.5], [0, 1]), r"must have one shape \(n,\) of at least one row, got \(1,\), \(2,\) and \(1,\)"),
+        (([], []), r"at least one row, got \(0,\)"),
+        (([0.5, math.nan], [0, 1]), "confidence must be finite, got nan at row 1"),
+        (([0.5], [-1.0]), "losses must be finite and not negative, got -1.0 at row 0"),
+        (([0.5], [1.0], [0]), "a weight must be above 0, got only zeros"),
+    ],
+)
+def test_bad_losses(arguments: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        risk_coverage(*arguments)
+
+
 def test_bad_questions():
-    found = risk_coverage_of(table_of(K25, L25))
+    found = risk_coverage(K25, L25)
     for share in (0, 1.1, math.nan):
         with pytest.raises(ValueError, match="coverage must lie above 0 and be at most 1, got"):
             found.risk_at(share)
