@@ -108,6 +108,8 @@ def plot_rough_approximations(
 def _checked(
     lower: npt.ArrayLike, upper: npt.ArrayLike, sizes: npt.ArrayLike, labels: Sequence[object]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if not len(labels):
+        raise ValueError("labels must name at least one class, got none")
     given = {"lower": lower, "upper": upper, "sizes": sizes}
     arrays = {name: of_shape(name, values, (len(labels),)) for name, values in given.items()}
     for name, values in arrays.items():

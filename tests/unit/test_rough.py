@@ -514,6 +514,8 @@ def test_the_figure_draws_approximations_and_sizes() -> None:
 def test_the_figure_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match=r"upper must have shape \(2,\), got \(1,\)"):
         plot_rough_approximations([1, 2], [1], [1, 1], ["a", "b"])
+    with pytest.raises(ValueError, match="labels must name at least one class, got none"):
+        plot_rough_approximations([], [], [], [])
     with pytest.raises(ValueError, match="lower must not exceed upper, got 3 and 2 for 'b'"):
         plot_rough_approximations([1, 3], [1, 2], [1, 2], ["a", "b"])
     many = plot_rough_approximations(np.zeros(300), np.ones(300), np.ones(300), range(300)).axes[0]
