@@ -24,6 +24,7 @@ from cmtrack.plots.style import (
     fold,
     hit_map,
     name_axes,
+    of_shape,
     sheet,
 )
 
@@ -92,8 +93,8 @@ def plot_critical_difference(
     """Draw the average ranks of runs on a line, with thick bars that join runs not significantly different.
 
     Rank 1, the best, is at the left. The better half of the runs is named on the left, the other on the right; dots on
-    a bar show which runs belong to it. ValueError if a rank lies outside [1, R], or
-    `critical_difference` is not positive.
+    a bar show which runs belong to it. ValueError if there are fewer than two runs, a rank lies outside [1, R], a group
+    names no run, or `critical_difference` is not positive.
 
     ``names``, sequence of length R: names of the runs, in any order.
     ``average_ranks``, shape (R,): rank of each run, averaged over data sets, folds or resamples, in [1, R].
@@ -107,10 +108,16 @@ def plot_critical_difference(
     ----------
     Demšar (2006), "Statistical Comparisons of Classifiers over Multiple Data Sets", figure 1.
     """
-    n_runs, ranks = len(names), np.asarray(average_ranks, dtype=np.float64)
+    n_runs = len(names)
+    if n_runs < 2:
+        raise ValueError(f"names must name at least 2 runs, got {n_runs}")
+    ranks = of_shape("average_ranks", average_ranks, (n_runs,))
     if not ((ranks >= 1) & (ranks <= n_runs)).all():
         wrong = ranks[np.flatnonzero(~((ranks >= 1) & (ranks <= n_runs)))[0]]
         raise ValueError(f"average_ranks must lie in [1, {n_runs}], got {wrong}")
+    wrong_places = [index for group in groups for index in group if not 0 <= index < n_runs]
+    if wrong_places:
+        raise ValueError(f"groups must be an index from 0 to {n_runs - 1}, got {wrong_places[0]}")
     if critical_difference is not None and not (np.isfinite(critical_difference) and critical_difference > 0):
         raise ValueError(f"critical_difference must be positive, got {critical_difference}")
     low, high = float(np.floor(ranks.min())), float(np.ceil(ranks.max()))

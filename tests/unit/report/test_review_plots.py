@@ -427,8 +427,14 @@ def test_critical_difference_names_do_not_overlap(n: int) -> None:
 
 
 def test_critical_difference_refuses() -> None:
+    with pytest.raises(ValueError, match="names must name at least 2 runs, got 1"):
+        plot_critical_difference(["a"], [1], groups=[])
+    with pytest.raises(ValueError, match=r"average_ranks must have shape \(2,\), got \(1,\)"):
+        plot_critical_difference("ab", [1], groups=[])
     with pytest.raises(ValueError, match=r"average_ranks must lie in \[1, 2\], got 0.5"):
         plot_critical_difference("ab", [0.5, 2], groups=[])
+    with pytest.raises(ValueError, match="groups must be an index from 0 to 1, got 2"):
+        plot_critical_difference("ab", [1, 2], groups=[[0, 2]])
     with pytest.raises(ValueError, match="critical_difference must be positive, got 0"):
         plot_critical_difference("ab", [1, 2], groups=[], critical_difference=0)
 
