@@ -63,7 +63,7 @@ class Work:
         waiting: list[pa.RecordBatch] = []
         n_waiting, wanted = 0, _MOST_ROWS
         for batch in batches:
-            wanted = max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(self._width(batch), 1)))
+            wanted = rows_at_once(self._width(batch))
             for start in range(0, batch.num_rows, wanted):
                 part = batch.slice(start, wanted)
                 if part.num_rows + n_waiting > wanted:
@@ -102,6 +102,11 @@ class Work:
         if self.columns.lists and batch.num_rows:
             width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(100, batch.num_rows)
         return width
+
+
+def rows_at_once(width: int) -> int:
+    """Rows of a batch with so many numbers in a row."""
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(width, 1)))
 
 
 def unpacked(packed: Any) -> Tally:

@@ -37,7 +37,7 @@ class DuckDBStream(Stream):
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
         """The named columns."""
-        return _explained(_reader(self.relation.project(", ".join(map(quoted, names)))))
+        return explained(_reader(self.relation.project(", ".join(map(quoted, names)))))
 
 
 def quoted(name: str) -> str:
@@ -50,8 +50,9 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
     return read(_ROWS)
 
 
-def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, with the error of a table that cannot be read."""
     try:
         yield from reader
-    except OSError as error:  # what DuckDB says comes through Arrow
+    except (OSError, pa.ArrowException) as error:  # what DuckDB says comes through Arrow
         raise ValueError(f"the table could not be read: {str(error).partition(chr(10))[0]}") from error

@@ -1,18 +1,20 @@
-"""Files of Parquet and CSV, read by DuckDB on all cores."""
+"""Files of Parquet and CSV, opened by DuckDB, and read by it or by PyArrow."""
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from cmtrack._lazy import needs
-from cmtrack.sources.batches import Work
+from cmtrack.sources.batches import Work, rows_at_once
 from cmtrack.sources.columns import label_kind
-from cmtrack.sources.duckdb import DuckDBStream, quoted
+from cmtrack.sources.duckdb import DuckDBStream, explained, quoted
 from cmtrack.sources.source import Watch
 from cmtrack.sources.table_file import CSV, PARQUET, file_kind
 from cmtrack.statistics.kernel import Tally
@@ -20,10 +22,29 @@ from cmtrack.statistics.labels import MAX_CLASSES
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
+_BUFFER = 1 << 18
+"""Bytes of a column that are read at a time."""
+_FEW = 1000
+"""Files whose ends are all read before."""
 
 
 class FileStream(DuckDBStream):
-    """Batches of files; DuckDB groups the rows where only their labels are asked for."""
+    """Batches of files; DuckDB groups the rows where only their labels are asked for.
+
+    ``parquet``: local files of Parquet. Where DuckDB would give their columns as they are, PyArrow reads them, in
+    half of its time.
+    """
+
+    parquet: Sequence[str] = ()
+
+    def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
+        """The named columns."""
+        wanted = [self.schema.field(name) for name in names]
+        with contextlib.suppress(OSError, pa.ArrowException):
+            schemas = [parquet.read_schema(file) for file in self.parquet]
+            if schemas and all(_has(schema, wanted) for schema in schemas):
+                return explained(_batches(self.parquet, names))
+        return super().batches(names)
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows; those with faults are counted one by one, as their errors are."""
@@ -54,6 +75,18 @@ class FileStream(DuckDBStream):
         return batches
 
 
+def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
+    places = [schema.get_field_index(field.name) for field in wanted]
+    return all(at >= 0 and schema.field(at).type == field.type for at, field in zip(places, wanted, strict=True))
+
+
+def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        with parquet.ParquetFile(file, buffer_size=_BUFFER) as rows:
+            for batch in rows.iter_batches(rows_at_once(len(names)), columns=names):
+                yield batch.select(names)
+
+
 def opened(table: Any) -> FileStream | None:
     """The source of a path, a glob, a folder or a list of them."""
     paths = table if isinstance(table, list) else [table]
@@ -76,6 +109,10 @@ def opened(table: Any) -> FileStream | None:
         source = FileStream(read(files), connection)
         if kinds == {"Parquet"}:
             source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
+            found = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
+            local = [file for some in found for (file,) in some]
+            if len(local) <= _FEW and not any("://" in file or "=" in file for file in local):
+                source.parquet = local  # "=": a folder's name may be a column
         return source
     except duckdb.IOException as error:
         raise FileNotFoundError(f"no file can be read at {files[:5]}: {_first_line(error)}") from None

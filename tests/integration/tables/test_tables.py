@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
+from cmtrack.sources import open_source
 from cmtrack.sources.duckdb import DuckDBStream
+from cmtrack.sources.files import FileStream
 from cmtrack.statistics.grid import grid_edges
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
@@ -174,6 +177,27 @@ def test_halves_round_to_the_even_neighbour(engine: str, tmp_path: Path) -> None
     table = as_table(engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(10)}}), tmp_path)
     found = evaluate_table(table, y_true="y", y_prob="p*", grouping=grouping)
     assert_same(found, evaluate(y, y_prob=p, grouping=grouping))
+
+
+@pytest.mark.parametrize("layout", ["plain", "folders name columns", "kinds differ", "columns differ in case"])
+def test_files_of_parquet_give_the_same_whoever_reads_them(layout: str, tmp_path: Path) -> None:
+    for k in (0, 1):
+        frame = pd.DataFrame({"y": np.arange(9) % 3, "p": np.arange(9) / 9 + k})
+        if k and layout == "kinds differ":
+            frame["y"] = frame["y"].astype("int8")
+        if k and layout == "columns differ in case":
+            frame = frame.rename(columns={"p": "P"})
+        folder = tmp_path / (f"p=0.{k}" if layout == "folders name columns" else f"part {k}")
+        folder.mkdir()
+        frame.to_parquet(folder / "rows.parquet")
+    source = open_source(tmp_path)
+    assert isinstance(source, FileStream)
+    read, other = (
+        pa.Table.from_batches(list(batches(["p", "y"]))).sort_by([("p", "ascending"), ("y", "ascending")])
+        for batches in (source.batches, super(FileStream, source).batches)
+    )
+    assert read.equals(other)
+    assert read.num_rows == 18
 
 
 @pytest.mark.parametrize("kind", ["int8", "bool", "text", "one column"])
