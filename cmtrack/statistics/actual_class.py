@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts, SparseCounts
+from cmtrack.statistics.counting import Counts, SparseCounts, picked
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.records import Record
+from cmtrack.statistics.room import room
 
 LOSSES = ("log", "brier", "spherical", "within")
 """Losses of a row: minus the log of the actual class's probability, the Brier term, one less the cosine to the truth;
@@ -29,7 +30,9 @@ def in_order(groups: IntArray) -> IntArray:
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
 
 
-def losses_of(values: FloatArray, codes: IntArray, groups: IntArray) -> tuple[FloatArray, BoolArray]:
+def losses_of(
+    values: FloatArray, codes: IntArray, groups: IntArray, out: FloatArray | None = None
+) -> tuple[FloatArray, BoolArray]:
     """Losses of rows, and where the probability of the actual class, or of its group, is 0.
 
     Parameters
@@ -40,6 +43,8 @@ def losses_of(values: FloatArray, codes: IntArray, groups: IntArray) -> tuple[Fl
         The actual classes.
     groups : ndarray of shape (S, K)
         The group of each class in each step.
+    out : ndarray of the losses' shape, optional
+        Where they are written.
 
     Returns
     -------
@@ -47,15 +52,15 @@ def losses_of(values: FloatArray, codes: IntArray, groups: IntArray) -> tuple[Fl
         Those of the classes and of the groups of each step, in the order of :data:`LOSSES`; 0 for a logarithm of 0.
     impossible : ndarray of shape (1 + S, b), bool
     """
-    columns = np.arange(values.shape[1])
-    losses = np.empty((3 + 4 * len(groups), len(columns)))
-    impossible = np.empty((1 + len(groups), len(columns)), dtype=np.bool_)
-    own = values[codes, columns]
+    n = values.shape[1]
+    losses = np.empty((3 + 4 * len(groups), n)) if out is None else out
+    impossible = np.empty((1 + len(groups), n), dtype=np.bool_)
+    own = picked(values, codes)
     _fill(losses, impossible[0], values, own)
     for s, step in enumerate(groups):
         part = losses[3 + 4 * s : 7 + 4 * s]
         together = _sums(values, step)
-        _fill(part, impossible[1 + s], together, together[step[codes], columns])
+        _fill(part, impossible[1 + s], together, picked(together, step[codes]))
         np.subtract(losses[0], part[0], out=part[3], where=own > 0)
         part[3][own <= 0] = 0.0
     return losses, impossible
@@ -117,7 +122,8 @@ class ProperScores(Record):
 
         ``actual`` are the actual classes (b,) where the block's own are finer.
         """
-        losses, zero = losses_of(values, block.codes if actual is None else actual, groups)
+        out = room("losses", (3 + 4 * len(groups), values.shape[1]))
+        losses, zero = losses_of(values, block.codes if actual is None else actual, groups, out)
         held = block.total(zero.astype(np.int64)) if zero.any() else np.zeros((len(zero), len(block.present)), np.int64)
         means, deviations = block.centre(losses)
         m2 = block.total(np.square(deviations, out=deviations))
@@ -178,11 +184,15 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     ``values``, shape (K, b).
     ``codes``, shape (b,).
     """
-    own = values[codes, np.arange(values.shape[1])]
-    before = np.zeros(len(own), dtype=np.min_scalar_type(len(values)))
-    for c, column in enumerate(values):
-        first = (column > own) | ((column == own) & (c < codes))
-        before += first.view(np.uint8)
+    own = picked(values, codes)
+    before, equal = np.zeros((2, len(own)), dtype=np.min_scalar_type(len(values)))
+    for column in values:
+        before += (column > own).view(np.uint8)
+        equal += (column == own).view(np.uint8)
+    ties = np.flatnonzero(equal > 1)
+    before[ties] += ((values[:, ties] == own[ties]) & (np.arange(len(values))[:, None] < codes[ties])).sum(
+        axis=0, dtype=before.dtype
+    )
     return before.astype(np.int64)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.statistics import plain
+from cmtrack.statistics.counting import picked
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock
 from cmtrack.statistics.records import Record
@@ -173,10 +174,10 @@ class Pattern:
         for own, members in zip(together, self.members, strict=True):
             for k in members:
                 own += values[k]
-        sums = together[self.number[predicted], np.arange(len(predicted))]
+        sums = picked(together, self.number[predicted])
         if any(len(members) > 1 for members in self.members):
             np.minimum(np.round(sums, 12, out=sums), 1.0, out=sums)
-        return np.asarray(sums)
+        return sums
 
 
 def hit_probabilities(
@@ -188,9 +189,10 @@ def hit_probabilities(
     ``codes``, ``predicted``, shape (b,): actual and predicted classes.
     ``scores``, ``hits``, shape (1 + S, b).
     """
-    own = values[predicted, np.arange(len(codes))]
-    scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])
-    hits = np.stack([codes == predicted, *(pattern.accept[codes, predicted] for pattern in patterns)])
+    scores = np.stack([picked(values, predicted), *(pattern.sums(values, predicted) for pattern in patterns)])
+    hits = np.stack(
+        [codes == predicted, *(pattern.accept.take(codes * len(values) + predicted) for pattern in patterns)]
+    )
     return scores, hits
 
 

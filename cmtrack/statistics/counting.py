@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.records import Record
+from cmtrack.statistics.room import room
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
@@ -74,6 +76,15 @@ class CompactCodes:
         self.array[rows] = codes
 
 
+def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The entry of each column of ``values`` (M, b) in one of its rows (b,)."""
+    columns = np.arange(values.shape[1])
+    if not values.flags.c_contiguous:
+        return np.asarray(values[rows, columns])
+    columns += np.multiply(rows, len(columns), dtype=np.int64)
+    return values.reshape(-1).take(columns)
+
+
 def compact(codes: IntArray, n_codes: int) -> RawIntegers:
     """The codes in the smallest integers that hold 0 to ``n_codes - 1``."""
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
@@ -108,6 +119,18 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
     """Count the codes of one block."""
     counts = np.bincount(codes, weights, size)
     return counts if weights is None or weights.dtype.kind == "f" else counts.astype(np.int64)
+
+
+def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), in their order, shape (T, size), in a :func:`room`.
+
+    SciPy's sparse rows do it in less than half the time of :func:`numpy.bincount`, which looks for the range first.
+    """
+    starts = np.arange(len(codes) + 1, dtype=np.int64) * codes.shape[1]
+    if starts[-1] < 1 << 31:
+        starts = starts.astype(np.int32)
+    rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
+    return np.asarray(rows.toarray(out=room(f"sums of {values.dtype}", rows.shape, values.dtype)))
 
 
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 CELLS = 1600
-_SHIFT = 52 - 7
-"""Bits of the odds that are left out in finding a cell: 128 buckets for each doubling."""
+_SHIFT = 52 - 10
+"""Bits of the odds that are left out in finding a cell: 1,024 values for each doubling."""
 
 
 @cache
@@ -38,36 +37,46 @@ def grid_centres() -> FloatArray:
 
 
 @cache
-def _table() -> tuple[int, IntArray, FloatArray, int]:
-    """The first bucket, the edges below each bucket, the edges with an end, and the most edges in one bucket."""
+def _table() -> tuple[FloatArray, IntArray, IntArray]:
+    """A score below all edges and one above, the first's bits, and what to add to bits above it by their leading ones.
+
+    The sum's leading bits are then the cell, or one cell more than there are where these odds hold several edges, or an
+    edge that a lower score shares them with.
+    """
     edges = grid_edges()
-    bucket = _buckets(edges)
-    low = int(bucket.min())
-    below = np.searchsorted(bucket - low, np.arange(int(bucket.max()) - low + 2), side="left")
-    most = int(np.bincount(bucket - low).max())
-    return low, below.astype(np.intp), np.concatenate((edges, np.full(most, np.inf))), most
+    ends = np.array([edges[0] * 0.99, 1 - (1 - edges[-1]) * 0.99])
+    first = _bits(ends[:1])
+    bits = _bits(edges) - first
+    bucket, buckets = bits >> _SHIFT, np.arange(1 + int((_bits(ends[1:]) - first)[0] >> _SHIFT))
+    add = (np.searchsorted(bucket, buckets) - buckets) << _SHIFT
+    add[bucket] += (1 << _SHIFT) - bits % (1 << _SHIFT)
+    unclear = np.concatenate(
+        (bucket[_bits(np.nextafter(edges, 0.0)) - first == bits], bucket[1:][np.diff(bucket) == 0])
+    )
+    add[unclear] = (CELLS - unclear) << _SHIFT
+    return ends, first, add
 
 
-def _buckets(scores: FloatArray) -> npt.NDArray[np.int64]:
-    """Leading bits of the odds: no score is in a bucket above that of a greater score."""
-    with np.errstate(divide="ignore"):
-        odds = np.subtract(1.0, scores)
-        np.divide(scores, odds, out=odds)
-    bits: npt.NDArray[np.int64] = odds.view(np.int64)
-    bits >>= _SHIFT
-    return bits
+def _bits(scores: FloatArray) -> IntArray:
+    """The odds of scores between 0 and 1 as integers, of which none is above that of a greater score."""
+    odds = np.subtract(1.0, scores)
+    np.divide(scores, odds, out=odds)
+    return odds.view(np.int64)
 
 
 def cells_of(scores: FloatArray) -> IntArray:
     """The cell of each score in [0, 1], 0 to 1,599; shape as given.
 
-    The leading bits of a score's odds say which edges lie below; the one or two edges that share these bits are
-    compared with the score itself.
+    What is added to the bits of a score's odds carries into the leading ones where the odds are those of the next edge
+    or above; the few scores that this cannot tell are searched for.
     """
-    low, below, edges, most = _table()
-    bucket = _buckets(np.ascontiguousarray(scores, dtype=np.float64))
-    bucket -= low
-    cells = below.take(bucket, mode="clip")
-    for _ in range(most):
-        cells += scores >= edges.take(cells, mode="clip")
+    (low, high), first, add = _table()
+    scores = np.asarray(scores, dtype=np.float64)
+    bits = _bits(np.clip(scores, low, high))
+    bits -= first
+    cells = add.take(bits >> _SHIFT, mode="clip")
+    cells += bits
+    cells >>= _SHIFT
+    unclear = np.nonzero(cells == CELLS)
+    cells[unclear] = np.searchsorted(grid_edges(), scores[unclear], side="right")
     return cells

@@ -23,6 +23,7 @@ from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
 from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.room import room
 from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
@@ -95,7 +96,7 @@ class ScorePass:
         size = self.probabilities.n_classes
         width = size + (self.counting.step is not None)
         length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
-        room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
+        height = 2 * width + 1 if self._has_cross else width + 1
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
         part = self._part(limit if len(self.actual) <= limit else 0)
         moments, losses, ranks, decisions = [], [], [], []
@@ -103,7 +104,8 @@ class ScorePass:
             rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
             weights = None if self.weights is None else self.weights[rows]
             block = ClassBlock.sort(self.actual.block(rows), size, weights)
-            features = room[:, : rows.stop - rows.start]
+            features = room("features", (height, rows.stop - rows.start))
+            features[0] = 1.0
             values = features[1 : width + 1]
             self.probabilities.fill(values[:size], rows, block.order)
             predicted = self._read_best(part, block, values[:size], rows)
@@ -151,7 +153,7 @@ class ScorePass:
         if given is None and self.counting.step is not None and self.counting.step.threshold is not None:
             best = decided(values, self.counting.step)
         if self.best is not None:
-            self.best.array[rows.start + block.order] = best
+            self.best.array[rows][block.order] = best
         if self.counting.step is None and not self.probabilities.ranking_only:
             part.tops.add(block.codes, best, top, block.weights)
         return best if given is None else given

@@ -14,14 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts, count_block, zeros
+from cmtrack.statistics.counting import Counts, blocks, sums_of_codes, zeros
 from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.room import room
 
 EXACT_ROWS = 1 << 18
 """Rows whose scores are counted one by one, and distinct scores that a merge keeps; beyond it the grid is used."""
 FEW_ROWS = 1 << 11
 """The same of the scores of every class, and of hit probabilities, which there are many of."""
+
+_AT_FIRST = 1 << 11
+"""Rows in which a cell that holds two different scores is looked for at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,18 +184,22 @@ class GridCounts:
 
     def add(self, values: FloatArray, channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b)."""
-        n_channels = self.counts.shape[1]
-        places = np.broadcast_to(channel * np.int64(CELLS), values.shape)
-        for t, (own, place) in enumerate(zip(values, places, strict=True)):
-            cells = cells_of(own)
-            counted = count_block(place + cells, n_channels * CELLS, weights).reshape(n_channels, CELLS)
-            self.counts[t] += counted
-            self.sums[t] += np.bincount(cells, own if weights is None else own * weights, CELLS)
-            if not self.several[t]:
-                alone = self.alone[t]
-                free = np.isnan(alone[cells])
-                alone[cells[free]] = own[free]
-                self.several[t] = bool((alone[cells] != own).any())
+        cells, places, each = (room(name, values.shape, np.int32) for name in ("cells", "places", "each"))
+        for own, into in zip(values, cells, strict=True):
+            into[...] = cells_of(own)
+        self.sums += sums_of_codes(cells, values if weights is None else values * weights, CELLS)
+        np.add(cells, np.multiply(channel, CELLS, dtype=np.int32), out=places)
+        if weights is None:
+            each[...] = 1
+        else:
+            each = np.broadcast_to(weights.astype(self.counts.dtype, copy=False), values.shape)
+        self.counts += sums_of_codes(places, each, self.counts[0].size).reshape(self.counts.shape)
+        for rows in blocks(values.shape[1], _AT_FIRST):
+            for t in np.flatnonzero(~self.several):
+                own, cell, alone = values[t, rows], cells[t, rows], self.alone[t]
+                free = np.isnan(alone[cell])
+                alone[cell[free]] = own[free]
+                self.several[t] = bool((alone[cell] != own).any())
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
         self.counts += other.counts

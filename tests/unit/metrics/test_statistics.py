@@ -16,7 +16,9 @@ from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
 from cmtrack.metrics.quantile_bins import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.spcc import correlation
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
-from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics.actual_class import ranks_of
+from cmtrack.statistics.counting import sums_of_codes
+from cmtrack.statistics.grid import cells_of, grid_edges
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 from support.problems import random_problem
 
@@ -101,6 +103,32 @@ def test_cells_of_the_grid_are_closed_on_the_left() -> None:
     assert exact.to_grid() == grid
     assert exact + grid == grid + exact
     assert (exact + grid).counts.sum() == 8
+
+
+def test_every_score_is_in_the_cell_that_a_search_of_the_edges_gives() -> None:
+    edges, rng = grid_edges(), np.random.default_rng(1)
+    near = [edges]
+    for _ in range(3):
+        near = [np.nextafter(near[0], 0.0), *near, np.nextafter(near[-1], 1.0)]
+    ends = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-6, np.nextafter(1.0, 0.0), 1.0])
+    logits = rng.normal(0, 6, (3, 20_000))
+    for values in (*near, ends, 1 / (1 + np.exp(-logits)), np.arange(1001) / 1000, rng.random(999)[::2]):
+        assert np.array_equal(cells_of(values), np.searchsorted(edges, values, side="right"))
+
+
+def test_sums_by_code_are_those_of_bincount_to_the_last_bit() -> None:
+    rng = np.random.default_rng(2)
+    codes, values = rng.integers(0, 40, (3, 5000), dtype=np.int32), rng.random((3, 5000)) ** 9
+    for n in (5000, 700):
+        sums = sums_of_codes(codes[:, :n], values[:, :n], 41)
+        assert sums.tolist() == [np.bincount(c[:n], v[:n], 41).tolist() for c, v in zip(codes, values, strict=True)]
+
+
+def test_equal_probabilities_rank_in_the_order_of_the_classes() -> None:
+    values = np.random.default_rng(3).integers(0, 3, (6, 400)) / 2
+    codes = np.random.default_rng(4).integers(0, 6, 400)
+    order = np.argsort(-values, axis=0, kind="stable")
+    assert ranks_of(values, codes).tolist() == (order == codes).argmax(axis=0).tolist()
 
 
 def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.MonkeyPatch) -> None:
