@@ -1,8 +1,11 @@
 """Change the code in small ways and see whether its tests notice: the share of mutants that they kill, by file.
 
-Each mutant is one change of one expression or statement in a copy of the repository; the tests of its file run in a
-process that is forked with the libraries already imported, until the first fails. A mutant that takes longer than
-``--seconds`` counts as killed. The survivors are listed; the exit status is 1 where fewer than ``--least`` are killed.
+Each mutant is one change of one expression or statement. The tests of a room are collected once and run once, which
+says who runs which line; then a fork for each mutant puts the changed function in place of the other and runs the tests
+of its lines, the quick ones and those that killed others first, until one fails. A change outside of functions is
+imported anew. The file of a copy of the repository is changed as well, for processes that tests start. A mutant that
+takes longer than ``--seconds`` counts as killed. The survivors are listed; the exit status is 1 where fewer than
+``--least`` are killed.
 
 python .ci/mutations.py [--each 30] [--only untrusted,inputs] [--seed 0] [--jobs 2] [--seconds 300] [--least 0.9]
 """
@@ -12,6 +15,10 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import gc
+import importlib
+import json
+import math
 import os
 import random
 import shutil
@@ -19,59 +26,59 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-_STORED = ("tests/unit/evaluation/test_stored.py", "tests/properties/test_hostile.py")
-_RUNS = ("tests/integration/tracking/test_tracking.py", "tests/integration/tracking/test_replacement.py")
-_SPOOL = ("tests/integration/tracking/test_places.py", "tests/integration/tracking/test_hostile_spool.py", *_RUNS)
-TESTS: dict[str, tuple[str, ...]] = {
-    "cmtrack/untrusted.py": (
-        "tests/unit/test_named_files.py", "tests/unit/report/test_unsafe_names.py",
-        "tests/unit/comparison/test_bundle.py", *_STORED,
-        "tests/integration/tracking/test_requests.py::test_an_address_that_is_none_of_a_folder_is_refused",
-        "tests/integration/tracking/test_artifact_servers.py::test_a_reference_to_another_run_is_no_folder",
-        "tests/integration/tracking/test_saved_views.py::test_a_version_of_a_server_is_not_trusted",
+ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("cmtrack/untrusted.py", "cmtrack/schemas.py"): (
+        "cmtrack/untrusted.py", "tests/unit/test_untrusted.py", "tests/unit/test_named_files.py",
+        "tests/unit/report/test_unsafe_names.py",
+        "tests/unit/comparison/test_bundle.py", "tests/unit/evaluation/test_stored.py",
+        "tests/properties/test_hostile.py", "tests/integration/tracking/test_requests.py",
+        "tests/integration/tracking/test_artifact_servers.py", "tests/integration/tracking/test_saved_views.py",
     ),
-    "cmtrack/schemas.py": _STORED,
-    "cmtrack/comparison/inference.py": (
+    ("cmtrack/comparison/inference.py",): (
         "tests/unit/comparison/test_inference.py", "tests/unit/comparison/test_compare.py",
         "tests/unit/comparison/test_differences.py", "tests/references/test_spec_vectors.py",
     ),
-    "cmtrack/statistics/inputs.py": (
+    ("cmtrack/statistics/inputs.py",): (
         "tests/unit/evaluation/test_inputs.py", "tests/unit/evaluation/test_bad_input.py",
         "tests/unit/evaluation/test_boundary.py", "tests/unit/metrics/test_weights.py",
     ),
-    "cmtrack/tracking/log.py": _RUNS,
-    "cmtrack/tracking/names.py": (*_RUNS, "tests/unit/test_names.py"),
-    "cmtrack/tracking/send.py": _SPOOL,
-    "cmtrack/tracking/spool.py": _SPOOL,
-    "cmtrack/tracking/manifest.py": _SPOOL,
-    "cmtrack/tracking/push.py": _SPOOL,
-    "cmtrack/tracking/load.py": (*_RUNS, "tests/integration/tracking/test_rows_of_logged_runs.py"),
-    "cmtrack/tracking/runs.py": ("tests/integration/tracking/test_compare_store.py", *_RUNS),
-    "cmtrack/tracking/comparing.py": ("tests/integration/tracking/test_compare_store.py",),
-    "cmtrack/tracking/regroup.py": ("tests/integration/tracking/test_regroup_runs.py",),
+    tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))): (
+        "cmtrack/tracking", "tests/integration/tracking", "tests/unit/test_names.py", "tests/unit/test_named_files.py",
+    ),
 }  # fmt: skip
+"""Files, and the tests that are to notice a change in them."""
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
-_SURVIVED = 0
+_SURVIVED, _TOO_LONG = 0, -signal.SIGKILL
+_MOST = 60.0
+"""Seconds of tests that a mutant is tried with: what the quick ones do not notice, the slow ones rarely do."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file."""
+    """One change of one file; ``function``: the first line of the function that it is in, if any."""
 
     path: str
     line: int
     before: str
     after: str
     source: str
+    lines: range = range(0)
+    function: int | None = None
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
@@ -102,7 +109,10 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def _left_out(tree: ast.AST) -> set[int]:
-    """Nodes that are no behaviour: annotations, decorators, and bases of classes."""
+    """Nodes that are no behaviour: annotations, decorators, bases of classes, words of errors, and two arguments.
+
+    ``strict=`` claims equal lengths and makes none; ``stacklevel=`` says which line a warning is shown with.
+    """
     outside: list[ast.AST | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -111,7 +121,26 @@ def _left_out(tree: ast.AST) -> set[int]:
             outside += [*node.bases, *node.decorator_list]
         elif isinstance(node, ast.arg | ast.AnnAssign):
             outside.append(node.annotation)
+        elif isinstance(node, ast.Raise):
+            outside += [inner for inner in ast.walk(node) if isinstance(inner, ast.JoinedStr)]
+        elif isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel"):
+            outside.append(node)
     return {id(inner) for node in outside if node is not None for inner in ast.walk(node)}
+
+
+def _places(
+    tree: ast.AST, statement: int = 1, function: int | None = None
+) -> Iterator[tuple[ast.AST, int, int | None]]:
+    """Each node with the first line of its statement and that of the outermost function whose body it is in."""
+    for name, value in ast.iter_fields(tree):
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST):
+                first = node.lineno if isinstance(node, ast.stmt) else statement
+                inside = function
+                if function is None and name == "body" and isinstance(tree, ast.FunctionDef):
+                    inside = min(part.lineno for part in [tree, *tree.decorator_list])
+                yield node, first, inside
+                yield from _places(node, first, inside)
 
 
 def mutants(path: str) -> Iterator[Mutant]:
@@ -122,7 +151,7 @@ def mutants(path: str) -> Iterator[Mutant]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     outside = _left_out(tree)
-    for node in ast.walk(tree):
+    for node, first, function in _places(tree):
         new = None if id(node) in outside or not hasattr(node, "lineno") else changed(node)
         if new is None:
             continue
@@ -135,55 +164,172 @@ def mutants(path: str) -> Iterator[Mutant]:
             ast.parse(whole)
         except SyntaxError:  # within an f-string of an older Python
             continue
-        yield Mutant(path, node.lineno, source[start:stop].decode(), text, whole)
+        lines = range(first, node.end_lineno + 1)
+        yield Mutant(path, node.lineno, source[start:stop].decode(), text, whole, lines, function)
 
 
-def run_tests(folder: Path, tests: tuple[str, ...]) -> int:
-    """Run tests in the copy, in this process; pytest's exit status."""
+def _functions(code: CodeType) -> Iterator[tuple[tuple[int, str], CodeType]]:
+    """The code of each function of a module or class, by its first line and name."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield (inner.co_firstlineno, inner.co_name), inner
+            yield from _functions(inner)
+
+
+def put_in_place(mutant: Mutant, file: Path) -> None:
+    """Give the functions of a module that is imported the code of the mutant."""
+    codes = dict(_functions(compile(mutant.source, str(file), "exec")))
+    gc.unfreeze()
+    importlib.import_module(mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        code = function.__code__
+        if code.co_firstlineno == mutant.function and code.co_filename == str(file):
+            function.__code__ = codes[code.co_firstlineno, code.co_name]
+
+
+@dataclass
+class Room:
+    """A plugin of pytest that runs the collected tests once, and then some for each mutant."""
+
+    folder: Path
+    chosen: list[Mutant]
+    seconds: float
+    out: TextIO
+    reach: Path | None
+    results: list[tuple[Mutant, int]] = field(default_factory=list)
+    passing: bool = True
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Who runs what; then every mutant."""
+        items = {item.nodeid: item for item in session.items}
+        reached = self.reach or self.folder / "reached.json"
+        if not reached.exists() and _ended(self._forked(lambda: self._first(session, reached)), 3600):
+            self.passing = False
+            return True
+        seconds, lines = json.loads(reached.read_text())
+        self.passing = math.inf not in seconds.values()
+        kills: Counter[str] = Counter()
+        for mutant in self.chosen:
+            runs = lines.get(mutant.path, {})
+            names = {name for line in mutant.lines for name in runs.get(str(line), ())}
+            if mutant.function is None:
+                names = {name for line in runs.values() for name in line}
+            names |= items.keys() - seconds.keys()
+            order = sorted(names & items.keys(), key=lambda name: seconds.get(name, 0) / (1 + kills[name]))
+            spent, most = 0.0, _MOST if mutant.function else _MOST / 4  # a new import costs as much again
+            tests = [items[name] for name in order if (spent := spent + seconds.get(name, 0)) <= most]
+            status, killer = self.judged(mutant, session, tests)
+            kills[killer] += 1
+            self.results.append((mutant, status))
+            if status in (_SURVIVED, _TOO_LONG):
+                why = "takes too long" if status else "survives" if tests else "survives, run by no test"
+                print(f"{why}: {mutant}", file=self.out, flush=True)
+        return True
+
+    def judged(self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> tuple[int, str]:
+        """The exit status of a mutant's tests, and the one that failed."""
+        file, note = self.folder / mutant.path, self.folder / "killer"
+        note.write_text("")
+        file.write_text(mutant.source)
+
+        def run() -> int:
+            if mutant.function is None:
+                names = [test.nodeid for test in tests]
+                code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+                os.execv(sys.executable, [sys.executable, "-c", code, *_OPTIONS, "-x", *names])
+            put_in_place(mutant, file)
+            return _run(session, tests, note)
+
+        status = _ended(self._forked(run), self.seconds) if tests else _SURVIVED
+        shutil.copyfile(ROOT / mutant.path, file)
+        return status, note.read_text()
+
+    def _first(self, session: pytest.Session, reached: Path) -> int:
+        """Run every test; write its seconds, and who runs which line: what a fixture runs, each of its users runs."""
+        import coverage
+
+        measured = coverage.Coverage(
+            data_file=None, config_file=False, messages=False, include=[str(self.folder / "cmtrack/*")]
+        )
+        seconds: dict[str, float] = {}
+        shared: dict[Any, list[str]] = defaultdict(list)
+        measured.start()
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            start = time.monotonic()
+            measured.switch_context(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            seconds[item.nodeid] = round(time.monotonic() - start, 3)
+            fixtures = item._fixtureinfo.name2fixturedefs if hasattr(item, "_fixtureinfo") else {}
+            for definition in (one for several in fixtures.values() for one in several[-1:]):
+                if definition.scope != "function":
+                    shared[definition].append(item.nodeid)
+            if session.testsfailed:
+                session.testsfailed, seconds[item.nodeid] = 0, math.inf
+                print(f"is left out, as it fails before anything is changed: {item.nodeid}", file=self.out, flush=True)
+        measured.stop()
+        others = {users[0]: users for users in shared.values()}
+        lines: dict[str, dict[int, list[str]]] = {}
+        for file in measured.get_data().measured_files():
+            by_line = measured.get_data().contexts_by_lineno(file)
+            lines[str(Path(file).relative_to(self.folder))] = {
+                line: sorted({user for name in names for user in others.get(name, [name])})
+                for line, names in by_line.items()
+            }
+        reached.write_text(json.dumps([seconds, lines]))
+        return 0
+
+    def _forked(self, work: Any) -> int:
+        child = os.fork()
+        if child:
+            return child
+        status = 3
+        try:
+            os.setsid()
+            status = work()
+        finally:
+            os._exit(status)
+
+
+def _run(session: pytest.Session, tests: list[pytest.Item], note: Path) -> int:
+    """Run tests until one fails; whether one did."""
+    for item, following in zip(tests, [*tests[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            note.write_text(item.nodeid)
+            session._setupstate.teardown_exact(None)  # servers end
+            return 1
+    return 0
+
+
+def _ended(child: int, seconds: float) -> int:
+    """The exit status of a child, which is ended with all that it started where it takes longer."""
+    deadline = time.monotonic() + seconds
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+_OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not spark and not browser and not components")
+
+
+def judged(folder: Path, tests: tuple[str, ...], chosen: list[Mutant], options: argparse.Namespace, out: TextIO) -> int:
+    """Collect a room's tests in the copy and try its mutants; what came out is written beside it."""
     import pytest
 
     os.chdir(folder)
-    os.setsid()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (folder, folder / "integrations", folder / "tests")))
     sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
-    return int(pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]))
-
-
-def fork(folder: Path, tests: tuple[str, ...]) -> int:
-    """Start :func:`run_tests` in a child; its process number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 3
-    try:
-        status = run_tests(folder, tests)
-    finally:
-        os._exit(status)
-
-
-def judged(chosen: list[Mutant], folders: list[Path], seconds: float) -> Iterator[tuple[Mutant, int]]:
-    """Each mutant with the exit status of its tests, as they end."""
-    waiting, free = list(reversed(chosen)), list(folders)
-    running: dict[int, tuple[Mutant, Path, float]] = {}
-    while waiting or running:
-        while waiting and free:
-            mutant, folder = waiting.pop(), free.pop()
-            (folder / mutant.path).write_text(mutant.source)
-            running[fork(folder, TESTS[mutant.path])] = (mutant, folder, time.monotonic() + seconds)
-        ended = 0
-        while not ended:
-            time.sleep(0.2)
-            ended, status = os.waitpid(-1, os.WNOHANG)
-            for child, (_, _, deadline) in running.items():
-                if not ended and time.monotonic() > deadline:
-                    os.killpg(child, signal.SIGKILL)
-        mutant, folder, _ = running.pop(ended)
-        shutil.copyfile(ROOT / mutant.path, folder / mutant.path)
-        free.append(folder)
-        yield mutant, os.waitstatus_to_exitcode(status)
+    room = Room(folder, chosen, options.seconds, out, options.reach)
+    pytest.main([*_OPTIONS, f"--basetemp={folder}/temporary", *tests], plugins=[room])
+    (folder / "results.json").write_text(json.dumps([(mutant.path, status) for mutant, status in room.results]))
+    return 0 if room.passing and len(room.results) == len(chosen) else 2
 
 
 def main() -> int:
@@ -195,12 +341,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--least", type=float, default=0.9)
+    parser.add_argument("--reach", type=Path, help="file of which test of one room runs what: read, or else written")
     options = parser.parse_args()
-    paths = [path for path in TESTS if any(part in path for part in options.only.split(","))]
-    chosen: list[Mutant] = []
-    for path in paths:
-        every = list(mutants(path))
-        chosen += random.Random(options.seed).sample(every, min(options.each, len(every)))
     import hypothesis  # noqa: F401
     import matplotlib.figure  # noqa: F401
     import mlflow  # noqa: F401
@@ -210,28 +352,46 @@ def main() -> int:
     import sklearn.metrics  # noqa: F401
 
     sys.dont_write_bytecode = True  # two mutants of one second would share a compiled file
-    os.environ.update(PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="Agg", MLFLOW_DISABLE_TELEMETRY="true")
-    results: dict[str, list[int]] = {path: [] for path in paths}
-    with tempfile.TemporaryDirectory() as room:
-        folders = [Path(room) / str(job) for job in range(options.jobs)]
-        for folder in folders:
-            shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "__pycache__", "mlruns", "*.db"))
-        untouched = [Mutant(path, 0, "", "", (ROOT / path).read_text()) for path in paths]
-        failing = [mutant.path for mutant, status in judged(untouched, folders, options.seconds) if status]
-        if failing:
-            print(f"the tests of {', '.join(failing)} must pass before anything is changed")
-            return 2
-        for mutant, status in judged(chosen, folders, options.seconds):
-            results[mutant.path].append(status)
-            if status == _SURVIVED:
-                print(f"survives: {mutant}", flush=True)
+    os.environ.update(PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="Agg", MLFLOW_DISABLE_TELEMETRY="true", CI="1")
+    results: dict[str, list[int]] = {}
+    out = os.fdopen(os.dup(1), "w")
+    wrong = False
+    with tempfile.TemporaryDirectory() as place:
+        waiting: list[tuple[Path, tuple[str, ...], list[Mutant]]] = []
+        for paths, tests in ROOMS.items():
+            chosen: list[Mutant] = []
+            for path in (path for path in paths if any(part in path for part in options.only.split(","))):
+                every = list(mutants(path))
+                chosen += random.Random(options.seed).sample(every, min(options.each, len(every)))
+                results[path] = []
+            if chosen:
+                waiting.append((Path(place).resolve() / str(len(waiting)), tests, chosen))
+        rooms = [folder for folder, _, _ in waiting]
+        running = 0
+        while waiting or running:
+            while waiting and running < options.jobs:
+                folder, tests, chosen = waiting.pop(0)
+                shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "__pycache__", "mlruns", "*.db"))
+                if not os.fork():
+                    status = 3
+                    try:
+                        status = judged(folder, tests, chosen, options, out)
+                    finally:
+                        os._exit(status)
+                running += 1
+            wrong |= os.wait()[1] != 0
+            running -= 1
+        for folder in rooms:
+            if (folder / "results.json").exists():
+                for path, status in json.loads((folder / "results.json").read_text()):
+                    results[path].append(status)
     print("\n| file | mutants | killed | share |\n|---|---|---|---|")
     results["all"] = [status for statuses in results.values() for status in statuses]
     for path, statuses in results.items():
         killed = sum(status != _SURVIVED for status in statuses)
         print(f"| {path} | {len(statuses)} | {killed} | {killed / max(len(statuses), 1):.2f} |")
     every = results["all"]
-    return int(sum(status != _SURVIVED for status in every) < options.least * len(every))
+    return 2 if wrong else int(sum(status != _SURVIVED for status in every) < options.least * len(every))
 
 
 if __name__ == "__main__":

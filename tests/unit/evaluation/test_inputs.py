@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from html import escape
@@ -19,6 +20,7 @@ from mlflow.utils.validation import _validate_metric_name
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.statistics import inputs
 from support.problems import random_problem
 
 Y, PRED, P = random_problem(7, n=60, k=3)
@@ -570,3 +572,162 @@ class Tensor:
 def test_tensors_that_require_a_gradient_are_read() -> None:
     y, p = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.4, 0.1])
     assert evaluate(Tensor(y), y_prob=Tensor(p)) == evaluate(y, y_prob=p)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [(None, None), (0, 0.0), (1, 1.0), (0.25, 0.25), (math.inf, math.inf), (np.float32(0.5), 0.5)]
+)
+def test_a_threshold_lies_between_0_and_1_or_is_infinite(given: Any, taken: float | None) -> None:
+    assert inputs.check_threshold(given) == taken
+
+
+def test_what_is_no_threshold_is_refused() -> None:
+    for other in (True, False, "0.5", [0.5], 1j):
+        with pytest.raises(TypeError, match="threshold must be a number"):
+            inputs.check_threshold(other)
+    for beyond in (-1e-9, 1 + 1e-9, -math.inf, math.nan):
+        with pytest.raises(ValueError, match="threshold must lie between 0 and 1, or be infinity"):
+            inputs.check_threshold(beyond)
+
+
+def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:
+    assert inputs.as_shares([0, 0.25, 0.75], "shares") == (0.0, 0.25, 0.75)
+    assert inputs.as_shares([1.0], "shares") == (1.0,)
+    assert inputs.as_shares({"a": 1, np.str_("b"): 0}, "shares") == {"a": 1.0, "b": 0.0}
+    assert inputs.as_shares([0.5, 0.5 + 0.9e-6], "shares") == (0.5, 0.5 + 0.9e-6)
+    for wrong in ([0.5, 0.4], [0.5, 0.5 + 2e-6], [1.5, -0.5], {"a": 1.1, "b": -0.1}, [math.nan, 1.0], []):
+        with pytest.raises(ValueError, match="shares must be shares between 0 and 1 that sum to 1"):
+            inputs.as_shares(wrong, "shares")
+    for wrong in (None, ["a"], {"a": None}, 1):
+        with pytest.raises(TypeError, match="shares must be shares of the classes, by label or in their order"):
+            inputs.as_shares(wrong, "shares")
+
+
+def test_shares_by_label_are_0_where_none_is_named() -> None:
+    assert inputs.shares_of(None, "ab", "shares") is None
+    assert inputs.shares_of({"b": 1.0}, ["a", "b"], "shares") == (0.0, 1.0)
+    assert inputs.shares_of((0.25, 0.75), ["a", "b"], "shares") == (0.25, 0.75)
+    with pytest.raises(ValueError, match=r"shares must be of the labels \['a', 'b'\], got 'c'"):
+        inputs.shares_of({"b": 0.5, "c": 0.5}, ["a", "b"], "shares")
+    for shares in ((1.0,), (0.5, 0.25, 0.25)):
+        with pytest.raises(ValueError, match=f"one share for each of 2 labels, got {len(shares)}"):
+            inputs.shares_of(shares, ["a", "b"], "shares")
+
+
+def test_weights_are_refused_from_the_first_wrong_row_on() -> None:
+    for values, says in (
+        ([1, 2], r"must have shape \(3,\), got \(2,\)"),
+        ([[1], [2], [3]], r"must have shape \(3,\), got \(3, 1\)"),
+        ([1, -1, -2], "not negative, got -1.0 at row 1"),
+        ([0, 0.0, 0], "above 0 in at least one row, got 0 in all"),
+        ([1.0, math.nan, math.inf], "must be finite, got nan at row 1"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            inputs.as_weights(values, 3)
+    for values in ([1.0, 2.0, 2.5], [1.0, 2.0, 2.0**63]):
+        with pytest.raises(ValueError, match=rf"below 2\*\*63.*got {re.escape(str(values[2]))} at row 2"):
+            inputs.as_weights(values, 3, "frequency")
+    with pytest.raises(ValueError, match="below 2"):
+        inputs.as_weights(np.array([1, 2**63, 1], dtype=np.uint64), 3)
+    zeros = inputs.as_weights([0, 0], 2, may_be_zero=True)
+    assert zeros is not None
+    assert (zeros.tolist(), zeros.dtype.kind) == ([0, 0], "i")
+    assert inputs.as_weights(np.zeros(0), 0, may_be_zero=True).shape == (0,)
+    assert inputs.as_weights([2.0**62], 1, "frequency").tolist() == [2**62]
+
+
+def test_kinds_of_weights_go_together_where_they_are_one() -> None:
+    assert inputs.kind_of_weights(None) is None
+    assert inputs.kind_of_weights(np.array([1])) == "frequency"
+    assert inputs.kind_of_weights(np.array([1.0])) == "sampling"
+    for ours, theirs, both in (
+        (None, None, None), ("sampling", None, "sampling"), (None, "frequency", "frequency"), ("sampling",) * 3,
+    ):  # fmt: skip
+        assert inputs.same_kind_of_weights(ours, theirs, "both") == both
+    with pytest.raises(ValueError, match="both must have weights of one kind, got frequency and sampling weights"):
+        inputs.same_kind_of_weights("frequency", "sampling", "both")
+    assert [inputs.check_weights_are(one) for one in (None, "sampling")] == [None, "sampling"]
+    with pytest.raises(ValueError, match=r"weights_are must be .* got 'other'"):
+        inputs.check_weights_are("other")
+
+
+def test_numbers_are_read_as_they_are() -> None:
+    assert inputs.to_numbers("x", np.array([1, 2], dtype=np.int8)).dtype == np.int8
+    assert inputs.to_numbers("x", np.array([True])).dtype == bool
+    assert inputs.to_numbers("x", np.array(["1", "2.5"], dtype=object)).tolist() == [1, 2.5]
+    single = np.array([1.5], dtype=np.float64)
+    assert inputs.to_float_array("x", single) is single
+    for values, says in (
+        (3, "x must be an array, got the single value 3"),
+        ([[1], [1, 2]], "x must hold numbers in a regular array, got list$"),
+        (np.array(["a"]), "x must hold numbers in a regular array, got ndarray of <U1$"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            inputs.to_numbers("x", values)
+    for values, says in (
+        (["a", 1], "got list; labels are given as y_pred="),
+        (np.array([["a"]]), "got ndarray of <U1$"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            inputs.to_numbers("y_prob", values)
+    with pytest.raises(ValueError, match="x must be finite, got inf at row 1"):
+        inputs.to_float_array("x", [[1, 2], [3, math.inf]])
+    with pytest.raises(ValueError, match="must not have masked entries, got 2, the first at row 1"):
+        inputs.to_numbers("x", np.ma.MaskedArray([1, 2, 3], [False, True, True]))
+
+
+def test_columns_have_names_where_there_are_several() -> None:
+    two = {"a": [1, 2, 3], "b": [4, 5, 6]}
+    for data in (two, pd.DataFrame(two), pl.DataFrame(two), pa.table(two)):
+        assert (inputs.column_names(data), inputs.n_rows(data)) == (["a", "b"], 3)
+    assert inputs.column_names({"a": [1, 2]}) == ["a"]
+    one = pd.DataFrame({"a": [1, 2]})
+    for data in (one, [1, 2], np.zeros((2, 2)), pd.Series([1, 2])):
+        assert (inputs.column_names(data), inputs.n_rows(data)) == (None, 2)
+    assert inputs.listed(range(10)) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+    assert inputs.listed(range(11)) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (11 in all)]"
+
+
+def indexed(*keys: Any) -> pd.Series:
+    return pd.Series([f"at {key}" for key in keys], index=list(keys))
+
+
+def test_rows_go_by_their_index_where_it_names_them() -> None:
+    first, default = indexed("a", "b", "c"), pd.Series([1, 2, 3])
+    moved = inputs.align_rows({"y_true": first, "y_pred": indexed("c", "a", "b"), "x": default, "y": [1, 2, 3]})
+    assert moved["y_pred"].tolist() == ["at a", "at b", "at c"]
+    assert (moved["y_true"] is first, moved["x"] is default, moved["y"]) == (True, True, [1, 2, 3])
+    part = {"y_true": first, "x": {"one": indexed("b", "c", "a"), "two": indexed("a", "b", "c")}}
+    by_part = inputs.align_rows(part)["x"]
+    assert [by_part[key].tolist() for key in ("one", "two")] == [["at a", "at b", "at c"]] * 2
+    twice = {"y_true": indexed("a", "a"), "y_pred": indexed("a", "a")}
+    assert inputs.align_rows(twice)["y_pred"].tolist() == ["at a", "at a"]
+    short = {"y_true": first, "y_pred": indexed("c", "a")}  # the check of lengths says it
+    assert inputs.align_rows(short)["y_pred"] is short["y_pred"]
+    step = pd.Series([1, 2, 3], index=pd.RangeIndex(1, 4))
+    shuffled = {"y_true": step, "y_pred": indexed(3, 1, 2)}
+    assert inputs.align_rows(shuffled)["y_pred"].tolist() == ["at 1", "at 2", "at 3"]
+    by_two = {"y_true": pd.Series([1, 2, 3], index=pd.RangeIndex(0, 6, 2)), "y_pred": indexed(4, 0, 2)}
+    assert inputs.align_rows(by_two)["y_pred"].tolist() == ["at 0", "at 2", "at 4"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"y": indexed("a", "b"), "x": indexed("b", "z")}, r"the index of x lacks the keys \['a'\] of y"),
+        ({"y": indexed("b", "a"), "x": indexed("b", "z")}, r"the index of x lacks the keys \['a'\] of y"),
+        ({"y": indexed("a", "b", "c"), "x": indexed("a", "a", "b")}, "hold keys more than once"),
+        ({"y": indexed("a", "a", "b"), "x": indexed("a", "b", "c")}, "hold keys more than once"),
+        ({"y": pd.Series([1, 2]), "x": indexed(1, 0)}, "one is the default 0 to n - 1"),
+        ({"y": [1, 2], "x": indexed("a", "b"), "z": indexed("b", "a")}, "y has no such index to go by"),
+    ],
+)
+def test_rows_in_an_order_that_nobody_knows_are_refused(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        inputs.align_rows(columns)
+
+
+def test_a_default_index_contradicts_only_its_own_keys() -> None:
+    default = pd.Series([1, 2])
+    for other in (indexed(0, 1), indexed(1, 1), indexed(1, 2), indexed(2, 1, 0)):
+        assert inputs.align_rows({"y": default, "x": other})["x"] is other
