@@ -304,3 +304,105 @@ def test_the_order_of_the_runs_does_not_matter(order):
     assert moved.holm == pytest.approx(pairs.holm[np.ix_(order, order)])
     assert moved.max_t == pytest.approx(pairs.max_t[np.ix_(order, order)], abs=0.03)  # other draws
     assert other.probability_best == pytest.approx(ranks.probability_best[order], abs=0.03)
+
+
+BANDED = np.array([[3, 1, 0, 0, 1], [1, 2, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 2, 1], [1, 0, 0, 1, 3]]) / 10
+SEEDED = {
+    # values, options, what comes out
+    "plain": (
+        (0.5, 0.1, 0.9, 0.85, -0.7), {},
+        {
+            "statistic": (-1.51186, 0.0, -2.3094, -2.37171, 2.06559),
+            "max_t": (0.45813, 1.0, 0.10959, 0.0938, 0.18429),
+            "high": (0.29605, 0.0, 0.11135, 0.08194, 1.81892),
+            "may_be_best": (0.36616, 0.03555, 1.0, 0.88523, 0.00502),
+            "critical": (2.04526, 2.22156, 2.02852, 2.10084, 2.15018),
+            "best_low": (-1.45405, -1.5027, -0.67775, -0.7527, -3.12153),
+            "best_high": (0.44213, 0.0, 0.7527, 0.67775, 0.0),
+            "probability_best": (0.17195, 0.0, 0.34405, 0.484, 0.0),
+            "expected": (2.4537, 3.99025, 1.98445, 1.60885, 4.96275),
+        },
+    ),
+    "folded": (
+        (0.5, -0.1, 0.9, 0.2, -0.7), {"folded": True},
+        {
+            "statistic": (0.7698, 0.0, 1.33333, 0.26726, 1.54919),
+            "max_t": (0.9064, 1.0, 0.59387, 0.99755, 0.45513),
+            "high": (1.76973, 0.0, 2.38163, 1.08632, 1.62094),
+            "may_be_best": (0.43971, 1.0, 0.08665, 0.82168, 0.1567),
+            "critical": (2.15268, 2.18062, 2.10827, 2.18837, 2.14824),
+            "best_low": (-1.53308, -0.71881, -2.10837, -0.91591, -1.63711),
+            "best_high": (0.53373, 0.91591, 0.10498, 0.71881, 0.23201),
+            "probability_best": (0.10595, 0.40715, 0.0525, 0.348, 0.0864),
+            "expected": (3.3645, 2.04725, 3.98355, 2.0044, 3.6003),
+        },
+    ),
+    "clusters": (
+        (0.5, 0.1, 0.9, 0.8, -0.7),
+        {"degrees": np.full((5, 5), 7.0), "clustered": True, "known": np.arange(5) != 3, "widest": 2.0},
+        {
+            "statistic": (-1.35843, 0.0, -1.92496, -1.86298, 1.76407),
+            "max_t": (0.46443, 1.0, 0.18389, 0.20864, 0.24919),
+            "high": (0.48327, 0.0, 0.35647, 0.35571, 2.0),
+            "may_be_best": (0.4666, 0.07925, 1.0, 1.0, 0.01325),
+            "critical": (2.10085, 2.14315, 1.97737, 1.95996, 2.05644),
+            "best_low": (-1.64312, -1.62875, -0.9487, 0.0, -2.0),
+            "best_high": (0.9487, 0.12416, 1.62875, 0.0, 0.0),
+            "probability_best": (0.1942, 0.0, 0.3848, 0.421, 0.0),
+            "expected": (2.41135, 3.98955, 1.9328, 1.70485, 4.96145),
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEEDED)
+def test_the_same_values_give_the_same_answers_in_every_version(case):
+    values, options, expected = SEEDED[case]
+    values, covariance = np.array(values), BANDED @ BANDED.T
+    errors, folded = inference.error_draws(covariance), options.get("folded", False)
+    pairs = inference.pairs(values, covariance, errors, 0.95, **options)
+    ranks = inference.ranks(inference.posterior_draws(values, covariance, level=folded), 0.95, folded)
+    for name, numbers in expected.items():
+        found = getattr(pairs if hasattr(pairs, name) else ranks, name)
+        assert (found if found.ndim == 1 else found[1]) == pytest.approx(numbers, abs=1e-5), name
+    assert pairs.low == pytest.approx(-pairs.high.T)
+    assert (pairs.pvalue <= pairs.holm).all()
+    assert [inference.reach_of_best(errors, np.diag(covariance), 0.9, others)[1] for others in (0, 3)] == pytest.approx(
+        [2.23293, 2.44392], abs=1e-5
+    )
+
+
+def test_the_grid_of_the_spread_goes_to_eight_times_the_error_and_begins_at_a_fiftieth_of_that():
+    spread = inference.spread(np.array([0.5, 0.1, 0.9]), 0.04 * np.eye(3))
+    edges = np.geomspace(0.032, 1.6, 200)  # 0.02 · 1.6 to 8 · 0.2
+    assert spread.tau[[0, 1, -1]] == pytest.approx([edges[0] / 2, edges[:2].mean(), edges[-2:].mean()])
+    assert spread.weights.sum() == pytest.approx(1)
+    assert inference.spread(np.array([0.5, 0.1]), np.ones((2, 2))).tau.tolist() == [0]  # nothing is uncertain
+
+
+def test_of_one_run_the_draws_are_its_value_and_of_two_there_are_none():
+    assert inference.posterior_draws(np.array([0.3]), np.eye(1), n_draws=4).tolist() == [[0.3]] * 4
+    assert inference.posterior_draws(np.array([0.3, 0.2]), np.eye(2)) is None
+    same = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1.0]])
+    assert inference.posterior_draws(np.array([0.3, 0.3, 0.2]), same) is None  # two distinct ones
+    assert inference.posterior_draws(np.array([0.3, 0.4, 0.2]), same) is not None
+    assert inference.representatives(same).tolist() == [0, 0, 2]
+    assert inference.representatives(same, np.array([0.3, 0.4, 0.4])).tolist() == [0, 1, 2]
+
+
+def test_a_single_run_is_the_best_of_itself():
+    pairs = inference.pairs(np.array([0.7]), np.array([[0.01]]), inference.error_draws(np.array([[0.01]])), 0.95)
+    assert (pairs.reach, pairs.rival.tolist(), pairs.tied.tolist()) == (0, [0], [True])
+    assert (pairs.best_low.tolist(), pairs.best_high.tolist(), pairs.max_t.tolist()) == ([0], [0], [[1]])
+
+
+def test_ranks_of_draws_by_hand():
+    drawn = np.array([[3.0, 2, 1], [3, 1, 2], [3, 2, 1], [1, 2, 3]])
+    ranks = inference.ranks(drawn, 0.5)
+    assert ranks.distribution.tolist() == [[0.75, 0, 0.25], [0, 0.75, 0.25], [0.25, 0.25, 0.5]]
+    assert ranks.probability_best.tolist() == [0.75, 0, 0.25]
+    assert ranks.expected.tolist() == [1.5, 2.25, 2.25]
+    assert (ranks.low.tolist(), ranks.high.tolist()) == ([1, 2, 2], [1, 2, 3])
+    assert inference.ranks(np.array([[-1.0, 0.5, 2]]), 0.5, True).expected.tolist() == [2, 1, 3]
+    many = inference.ranks(np.zeros((4000, 2)), 0.95)  # by lot
+    assert many.probability_best == pytest.approx([0.5, 0.5], abs=0.04)
