@@ -175,3 +175,13 @@ def test_migrations_go_step_by_step() -> None:
 @pytest.mark.parametrize("kind", [EVALUATION, REVIEW, MANIFEST, INTENT], ids=lambda kind: kind.name)
 def test_every_older_schema_has_its_migration(kind: Stored) -> None:
     assert sorted(kind.migrations) == list(range(1, kind.newest))
+
+
+def test_files_of_the_spool_without_a_number_are_of_the_first_schema() -> None:
+    assert MANIFEST.migrated({"run_id": "a"}) == {"schema": 2, "run_id": "a", "on_existing": "replace"}
+    assert MANIFEST.migrated({"schema": 1, "on_existing": "skip"}) == {"schema": 2, "on_existing": "skip"}
+    assert MANIFEST.migrated({"schema": 2}) == {"schema": 2}
+    assert INTENT.migrated({}) == {"schema": 1}
+    for numbered in (EVALUATION, REVIEW):
+        with pytest.raises(ValueError, match="has schema None"):
+            numbered.migrated({})
