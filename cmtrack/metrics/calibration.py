@@ -139,8 +139,10 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def drawn(self) -> ReliabilityTable:
         """As fine as figures show scores: by cell of the grid, where there are more of them."""
-        if len(self.held) <= CELLS:
-            return self
+        return self if len(self.held) <= CELLS else self.on_grid()
+
+    def on_grid(self) -> ReliabilityTable:
+        """The same scores counted by cell of the grid."""
         squares = None if self.squared_scores is None else self.squared_scores.to_grid()
         return ReliabilityTable(self.scores.to_grid(), squares, self.level)
 
@@ -261,11 +263,7 @@ class CalibrationCurve:
 
     def on_grid(self) -> CalibrationCurve:
         """The curve with scores counted by cell of the grid: at most 1,600, by their means."""
-        squares = self.table.squared_scores
-        table = ReliabilityTable(
-            self.table.scores.to_grid(), None if squares is None else squares.to_grid(), self.table.level
-        )
-        return replace(self, table=table)
+        return replace(self, table=self.table.on_grid())
 
     @property
     def drawn(self) -> CalibrationCurve:
