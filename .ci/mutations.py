@@ -40,8 +40,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("cmtrack/untrusted.py", "cmtrack/schemas.py"): (
         "cmtrack/untrusted.py", "tests/unit/test_untrusted.py", "tests/unit/test_named_files.py",
-        "tests/unit/report/test_unsafe_names.py",
-        "tests/unit/comparison/test_bundle.py", "tests/unit/evaluation/test_stored.py",
+        "tests/unit/report/test_unsafe_names.py", "tests/unit/comparison/test_bundle.py",
+        "tests/unit/evaluation/test_stored.py",
         "tests/properties/test_hostile.py", "tests/integration/tracking/test_requests.py",
         "tests/integration/tracking/test_artifact_servers.py", "tests/integration/tracking/test_saved_views.py",
     ),
@@ -54,7 +54,8 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
         "tests/unit/evaluation/test_boundary.py", "tests/unit/metrics/test_weights.py",
     ),
     tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))): (
-        "cmtrack/tracking", "tests/integration/tracking", "tests/unit/test_names.py", "tests/unit/test_named_files.py",
+        "cmtrack/tracking", "tests/integration/tracking", "tests/unit/test_tracking_values.py",
+        "tests/unit/test_names.py",
     ),
 }  # fmt: skip
 """Files, and the tests that are to notice a change in them."""
@@ -216,8 +217,8 @@ class Room:
                 names = {name for line in runs.values() for name in line}
             names |= items.keys() - seconds.keys()
             order = sorted(names & items.keys(), key=lambda name: seconds.get(name, 0) / (1 + kills[name]))
-            spent, most = 0.0, _MOST if mutant.function else _MOST / 4  # a new import costs as much again
-            tests = [items[name] for name in order if (spent := spent + seconds.get(name, 0)) <= most]
+            spent = 0.0
+            tests = [items[name] for name in order if (spent := spent + seconds.get(name, 0)) <= _MOST]
             status, killer = self.judged(mutant, session, tests)
             kills[killer] += 1
             self.results.append((mutant.path, status))

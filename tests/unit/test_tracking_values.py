@@ -1,0 +1,600 @@
+"""What tracking reads, names and links, by hand and without a store: each rule at its bound."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmtrack import Evaluation, evaluate
+from cmtrack.tracking import (
+    _warn,
+    artifacts,
+    cache,
+    dataset,
+    description,
+    manifest,
+    names,
+    settings,
+    spool,
+    steps,
+    views,
+)
+from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.store import _environment
+from cmtrack.untrusted import without_credentials
+
+Y = [0, 1, 1, 0, 2, 2]
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    return evaluate(Y, [0, 1, 0, 0, 2, 1])
+
+
+# -- a package of the spool ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def entry(evaluation: Evaluation, tmp_path: Path) -> Path:
+    """A whole entry, without rows."""
+    folder = tmp_path / "entry"
+    (folder / "artifacts").mkdir(parents=True)
+    evaluation.save(folder / "artifacts", rows=False)
+    file = folder / "artifacts" / names.EVALUATION_FILE
+    data = {
+        "schema": 2, "run_id": "a" * 32, "model_id": None, "prefix": "", "step": 3, "tracking_uri": "http://host:5",
+        "metrics": {"a": 0.5, "b": 1},
+        "tags": {"cmtrack.digests": json.dumps({"evaluation": digest_of(file.read_bytes())})},
+        "images": {}, "table": "", "dataset": {"name": "d", "digest": "e"}, "description": "", "timestamp": 5,
+        "on_existing": "replace", "problems": ["p"],
+    }  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(data))
+    return folder
+
+
+def changed(entry: Path, **values: Any) -> Path:
+    file = entry / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    return entry
+
+
+def test_an_entry_is_read_as_it_was_written(entry: Path) -> None:
+    package = manifest.read(entry)
+    assert (package.run_id, package.model_id, package.prefix, package.step) == ("a" * 32, None, "", 3)
+    assert (package.tracking_uri, package.timestamp, package.problems) == ("http://host:5", 5, ("p",))
+    assert package.metrics == {"a": 0.5, "b": 1.0}
+    largest = {"metrics": {"a": sys.float_info.max}, "step": (1 << 63) - 1, "timestamp": -(1 << 63) + 1, "table": "t"}
+    package = manifest.read(changed(entry, **largest, dataset=dict.fromkeys(dataset.FIELDS, "")))
+    assert (package.metrics["a"], package.step, package.table) == (sys.float_info.max, (1 << 63) - 1, "t")
+    package = manifest.read(changed(entry, run_id=None, prefix=None, step=None, tracking_uri=None, model_id="m-1"))
+    assert (package.run_id, package.prefix, package.step, package.model_id) == (None, "", None, "m-1")
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"run_id": "a/b"}, "run_id must be an id"),
+        ({"run_id": 1}, "run_id must be a str, got int"),
+        ({"model_id": ".."}, "model_id must be an id"),
+        ({"prefix": "../"}, "prefix must start with"),
+        ({"step": True}, "step must be a int, got bool"),
+        ({"step": 1.0}, "step must be a int, got float"),
+        ({"step": 1 << 63}, "step must be a number of 64 bits, got one of 64"),
+        ({"timestamp": None}, "timestamp must be a int, got NoneType"),
+        ({"timestamp": -(1 << 63)}, "timestamp must be a number of 64 bits"),
+        ({"tracking_uri": "ftp://a"}, "a tracking URI must be of one of the schemes"),
+        ({"metrics": {"a": True}}, "metrics must be finite numbers, got True"),
+        ({"metrics": {"a": "1"}}, "metrics must be finite numbers, got '1'"),
+        ({"metrics": {"a": 10**400}}, "metrics must be finite numbers"),
+        ({"tags": {"mlflow.user": "x"}}, "tags must be called cmtrack"),
+        ({"tags": {"cmtrack.a": 1}}, "tags must hold texts"),
+        ({"tags": {}}, "is damaged: it is not the file that was written"),
+        ({"images": {"a": "absent.png"}}, "names a file that the entry does not hold: 'absent.png'"),
+        ({"table": "../a"}, "table must be a plain name"),
+        ({"dataset": {"name": "d"}}, "dataset must hold name and digest"),
+        ({"dataset": {"name": "d", "digest": "e", "more": ""}}, "dataset must hold name and digest"),
+        ({"problems": "p"}, "problems must be a list"),
+        ({"schema": 3}, "reads up to 2"),
+    ],
+)
+def test_an_entry_with_a_wrong_value_is_refused(entry: Path, values: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        manifest.read(changed(entry, **values))
+
+
+def test_an_entry_with_other_files_is_refused(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, says in (("[]", "must hold a mapping, got list"), ("{", "is damaged"), ('{"a": NaN}', "no number")):
+        (entry / "manifest.json").rename(entry / "kept")
+        (entry / "manifest.json").write_text(text)
+        with pytest.raises(ValueError, match=says):
+            manifest.read(entry)
+        (entry / "kept").rename(entry / "manifest.json")
+    monkeypatch.setattr(manifest, "MAX_FILES", 1)
+    assert manifest.read(entry).step == 3
+    size = (entry / "artifacts" / names.EVALUATION_FILE).stat().st_size
+    monkeypatch.setattr(manifest, "MAX_BYTES", size)
+    assert manifest.read(entry).step == 3
+    monkeypatch.setattr(manifest, "MAX_BYTES", size - 1)
+    with pytest.raises(ValueError, match="an entry must hold at most 1 files and 0 GB"):
+        manifest.read(entry)
+    monkeypatch.undo()
+    (entry / "artifacts" / "folder").mkdir()
+    with pytest.raises(ValueError, match="artifacts must be plain files, got 'folder'"):
+        manifest.read(entry)
+    (entry / "artifacts" / "folder").rmdir()
+    (entry / "artifacts" / "link").symlink_to(entry / "manifest.json")
+    with pytest.raises(ValueError, match="artifacts must be plain files, got 'link'"):
+        manifest.read(entry)
+    (entry / "artifacts" / "link").unlink()
+    (entry / "artifacts").rename(entry / "elsewhere")
+    (entry / "artifacts").symlink_to(entry / "elsewhere")
+    with pytest.raises(ValueError, match="an entry must hold a folder 'artifacts'"):
+        manifest.read(entry)
+
+
+def test_rows_that_are_gone_or_damaged_are_a_problem_and_no_end(entry: Path) -> None:
+    tags = json.loads((entry / "manifest.json").read_text())["tags"]["cmtrack.digests"]
+    both = {"cmtrack.digests": json.dumps(json.loads(tags) | {"predictions": "0" * 32})}
+    package = manifest.read(changed(entry, tags=both))
+    assert package.problems == ("p", f"the rows in {names.PREDICTIONS_FILE}: it is gone")
+    (entry / "artifacts" / names.PREDICTIONS_FILE).write_bytes(b"x")
+    assert manifest.read(entry).problems[1] != package.problems[1]
+
+
+def test_the_spool_lists_what_waits(entry: Path) -> None:
+    spooled = entry.rename(entry.with_name("20260102T030405000006-abc"))
+    [waiting] = manifest.listing(spooled.parent)
+    assert (waiting.kind, waiting.made) == ("evaluation", "2026-01-02 03:04:05")
+    assert (waiting.what, waiting.meant_for) == ("evaluation of ? samples", f"run {'a' * 32} in http://host:5")
+    changed(spooled, prefix="val/", run_id=None, tags={})
+    assert [one.kind for one in manifest.listing(spooled.parent)] == ["damaged"]
+    assert spool.made("20260102T030405000006-abc") == 1767323045000
+    assert spool.made("no-time") is None
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_tags_and_files_have_their_prefix() -> None:
+    assert (names.tag("status"), names.tag("status", "val/"), names.tag("grouping", "a/b.")) == (
+        "cmtrack.status", "cmtrack.val.status", "cmtrack.a/b.groups",
+    )  # fmt: skip
+    assert names.former_tag("grouping", "val/") == "cmtrack.val.grouping"
+    assert names.told({"cmtrack.grouping": "old"}, "grouping") == "old"
+    assert names.told({"cmtrack.grouping": "old", "cmtrack.groups": "new"}, "grouping") == "new"
+    assert names.file_name("a.json", "my val/x/") == "my_val_x_a.json"
+    assert names.digest_key("cmtrack_evaluation.json") == "evaluation"
+    assert [names.check_prefix(one) for one in ("", "a", "val/", "_a b-c.d/")] == ["", "a", "val/", "_a b-c.d/"]
+    for wrong in ("/a", "a//b", "a..b", "a\n", "ä", "-a"):
+        with pytest.raises(ValueError, match="prefix must start with a letter"):
+            names.check_prefix(wrong)
+
+
+def test_digests_are_read_from_one_tag_or_from_those_of_before() -> None:
+    assert names.digests({"cmtrack.labels_digest": "x", "cmtrack.other": "y"}) == {"labels": "x"}
+    one = {"cmtrack.val.digests": '{"labels": "x", "n": 1}', "cmtrack.val.labels_digest": "old"}
+    assert names.digests(one, "val/") == {"labels": "x"}
+    for damaged in ("{", "[]", "1"):
+        assert names.digests({"cmtrack.digests": damaged}) == {}
+    tags = names.with_digests(
+        {"cmtrack.labels_digest": "x", "cmtrack.groups": "g", "cmtrack.grouping": "g"}, "", {"schema": "s"}
+    )
+    assert tags == {"cmtrack.groups": "g", "cmtrack.digests": '{"labels": "x", "schema": "s"}'}
+    assert json.loads(names.with_digests(tags, "", {"labels": None})["cmtrack.digests"]) == {"schema": "s"}
+
+
+def test_metrics_are_chosen_by_name_or_section(evaluation: Evaluation) -> None:
+    chosen = names.chosen_metrics
+    assert chosen(evaluation, "all") == dict(evaluation.metrics)
+    assert list(chosen(evaluation, "headline")) == list(evaluation.headline)
+    assert chosen(evaluation, ["multiclass/accuracy"]) == {"multiclass/accuracy": pytest.approx(4 / 6)}
+    section = chosen(evaluation, ["multiclass/*"])
+    assert len(section) > 5
+    assert {name.partition("/")[0] for name in section} == {"multiclass"}
+    for wrong, says in (
+        ("most", "must be 'headline', 'all' or a list"),
+        (["multiclass/acuracy"], "has no metric"),
+        (["x/*"], "x/"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            chosen(evaluation, wrong)
+
+
+# -- descriptions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_block_replaces_its_own_and_touches_nothing_else() -> None:
+    block = description.with_block
+    once = block("By Ann.\n", "Result\nmore", "val/")
+    assert once == "By Ann.\n\nResult <!-- cmtrack val/ -->\nmore\n\n<!-- /cmtrack val/ -->"
+    assert block("", "Result") == "Result <!-- cmtrack -->\n\n<!-- /cmtrack -->"
+    assert block(once, "New", "val/") == "By Ann.\n\nNew <!-- cmtrack val/ -->\n\n<!-- /cmtrack val/ -->"
+    assert block(once, "Best", "[review]", first=True).startswith("By Ann.\n\nBest <!-- cmtrack [review] -->")
+    assert block(once, "Last", "[review]").startswith(once)
+    room = description.MAX_NOTE - len(once) - len("\n\nX <!-- cmtrack -->\n\n<!-- /cmtrack -->")
+    full = block(once, "X" + "x" * room)
+    assert len(full) == description.MAX_NOTE
+    assert block(once, "XX" + "x" * room) == once
+
+
+def test_links_lead_to_files_that_are_there() -> None:
+    text = "[Report](artifact:a.html) ![plot](artifact:p%20q.png)\n\n\n\n[gone](artifact:b.html)."
+    assert description.with_links(text, "1", "r", {"a.html", "p%20q.png"}) == (
+        "[Report](#/experiments/1/runs/r/artifacts/a.html) ![plot](get-artifact?path=p%20q.png&run_uuid=r)\n\n."
+    )
+    assert description.with_links("x [a](artifact:a)", "1", "r", {}) == "x"
+
+
+# -- artifacts -------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_artifacts_is_a_path_or_on_a_server() -> None:
+    for uri, path in (("/a/b", "/a/b"), ("file:///a%20b", "/a b"), ("file://localhost/a", "/a"), ("a", "a")):
+        assert artifacts.folder_of(uri) == Path(path)
+        assert artifacts.folder_of(uri, "http://host") == Path(path)
+    assert artifacts.folder_of("s3://bucket/a") is None
+    assert artifacts.folder_of("mlflow-artifacts:/1") is None
+    for uri in ("file://host/a", "//host/a", "\\\\host\\a"):
+        for server in ("http://host", "https://host"):
+            with pytest.raises(ValueError, match="its artifacts lie on another machine"):
+                artifacts.folder_of(uri, server)
+    assert artifacts.folder_of("//host/a", "sqlite:///a.db") == Path("//host/a")
+
+
+def test_only_the_tracking_server_and_listed_ones_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = artifacts._allowed
+    assert artifacts.origin("HTTPS://Host/a") == ("https", "host", 443)
+    assert artifacts.origin("http://host:80/a") == artifacts.origin("http://host")
+    for uri, server in (
+        ("https://host/a", "https://host:443"),
+        ("http://host:5/a", "http://host:5"),
+        ("s3://a", "http://h"),
+    ):
+        assert allowed(uri, server) == uri
+    for uri in ("https://other/a", "http://host/a", "https://host:444/a"):
+        with pytest.raises(ValueError, match="its artifacts must lie on the tracking server"):
+            allowed(uri, "https://host")
+    monkeypatch.setenv(artifacts.HOSTS, "other, http://third:8 ,")
+    assert [allowed(one, "https://host") for one in ("https://other/a", "http://third:8/a")]
+    for uri in ("http://other/a", "https://third:8/a"):
+        with pytest.raises(ValueError, match="its artifacts must lie on the tracking server"):
+            allowed(uri, "https://host")
+
+
+def test_a_body_may_have_just_its_limit() -> None:
+    class Answer:
+        def iter_content(self, size: int) -> list[bytes]:
+            assert size == 1 << 20
+            return [b"ab", b"c"]
+
+    assert artifacts._streamed(Answer(), 3) == b"abc"
+    with pytest.raises(ValueError, match="larger than 0 MiB"):
+        artifacts._streamed(Answer(), 2)
+
+
+# -- the cache, what is said, datasets and steps ---------------------------------------------------------------------
+
+
+def test_the_cache_gives_what_it_was_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path))
+    contents = [bytes([k]) * 100 for k in range(3)]
+    digests = [digest_of(content) for content in contents]
+    for age, (digest, content) in enumerate(zip(digests, contents, strict=True)):
+        assert cache.cached(digest) is None
+        cache.keep(digest, content)
+        os.utime(tmp_path / digest[:2] / digest, (age, age))
+    cache.trim(300)
+    assert [(tmp_path / digest[:2] / digest).exists() for digest in digests] == [True] * 3
+    cache.trim(200)
+    assert [(tmp_path / digest[:2] / digest).exists() for digest in digests] == [False, True, True]
+    assert cache.cached(digests[1]) == contents[1]  # used just now
+    cache.trim(100)
+    assert [(tmp_path / digest[:2] / digest).exists() for digest in digests] == [False, True, False]
+    (tmp_path / digests[1][:2] / digests[1]).write_bytes(b"other")
+    assert cache.cached(digests[1]) is None
+    assert not (tmp_path / digests[1][:2] / digests[1]).exists()
+    assert len(digests[0]) == 32
+    cache.keep("../x", b"x")
+    assert cache.cached("../x") is None
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == []
+    monkeypatch.delenv("CMTRACK_CACHE")
+    assert cache.cache_folder().name == "cmtrack"
+
+
+def test_what_is_said_is_one_line_without_credentials(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _warn.first_line(ValueError("http://u:p@host\nmore")) == "http://host"
+    assert _warn.first_line(ValueError()) == "ValueError"
+    with pytest.warns(_warn.EvaluationWarning, match=r"^cmtrack: a\\x1b at http://host$"):
+        _warn.tell("a\x1b at http://u:p@host")
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn.tell("on")
+    assert capsys.readouterr().err == "cmtrack: on\n"
+    assert without_credentials("http://host") == "http://host"
+
+
+def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
+    assert dataset.checked_name(None) is None
+    assert dataset.checked_name("a" * 500) == "a" * 500
+    assert dataset.checked_name(" a\nb ") == "a b"
+    for wrong, kind in (("a" * 501, ValueError), (" ", ValueError), ("", ValueError), (1, TypeError)):
+        with pytest.raises(kind, match="dataset must be a name"):
+            dataset.checked_name(wrong)
+    entry = dataset.described(evaluation, None)
+    assert entry["name"] == "6 rows of 3 classes"
+    assert json.loads(entry["profile"]) == {"rows": 6, "classes": 3, "counts": {"0": 2, "1": 2, "2": 2}}
+    assert [one["name"] for one in json.loads(entry["schema"])["mlflow_colspec"]] == ["y_true", "y_pred"]
+    for weights, kind in (([1, 1, 2, 1, 1, 1], "long"), (np.full(6, 1.5), "double")):
+        entry = dataset.described(evaluate(Y, Y, sample_weight=weights), "mine")
+        assert entry["name"] == "mine"
+        assert json.loads(entry["profile"])["sum_of_weights"] == sum(weights)
+        assert json.loads(entry["schema"])["mlflow_colspec"][2] == {
+            "type": kind,
+            "name": "sample_weight",
+            "required": True,
+        }
+    scored = evaluate([False, True, True], y_prob=[0.2, 0.7, 0.4])
+    columns = json.loads(dataset.described(scored, None)["schema"])["mlflow_colspec"]
+    assert [one["type"] for one in columns[:2]] == ["boolean", "boolean"]
+    assert [dataset._kind(labels) for labels in ((1, 2), (1, 2.5), ("a", 1), (0.5,))] == [
+        "long",
+        "string",
+        "string",
+        "double",
+    ]
+
+
+def test_a_report_is_due_after_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(steps.time, "monotonic", lambda: now[0])
+    steps.forget()
+    place, other = ("u", "r", ""), ("u", "r", "val/")
+    assert (steps.is_due(place), steps.is_due(place), steps.is_due(other)) == (True, False, True)
+    now[0] = 109.9
+    assert not steps.is_due(place)
+    now[0] = 110.0
+    assert (steps.is_due(place), steps.is_due(place)) == (True, False)
+    made: list[int] = []
+    steps.later(place, lambda: made.append(1))
+    steps.later(place, lambda: made.append(2))  # the last step alone
+    steps.finish()
+    steps.finish()
+    assert made == [2]
+    now[0] = 119.9
+    assert not steps.is_due(place)  # counted from when it was made
+    steps.later(place, lambda: made.append(3))
+    steps.forget()
+    steps.finish()
+    assert made == [2]
+
+
+def test_an_environment_variable_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMTRACK_ANY", "a")
+    with _environment("CMTRACK_ANY", "b") as before:
+        assert (before, os.environ["CMTRACK_ANY"]) == ("a", "b")
+    assert os.environ["CMTRACK_ANY"] == "a"
+    monkeypatch.delenv("CMTRACK_ANY")
+    with _environment("CMTRACK_ANY") as before:
+        os.environ["CMTRACK_ANY"] = "c"
+        assert before is None
+    assert "CMTRACK_ANY" not in os.environ
+
+
+# -- the spool -------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    entry = tmp_path / "e"
+    entry.mkdir()
+    with spool.claimed(entry) as first, spool.claimed(entry) as second:
+        assert (first, second) == (True, False)
+    with spool.claimed(entry) as again:
+        assert again
+    with spool.claimed(entry, "run 1") as one, spool.claimed(entry, "run 2") as other:
+        assert (one, other) == (True, True)
+        with spool.claimed(entry, "run 1") as third:
+            assert not third
+        with spool.claimed(entry, "run 1", anew=True) as fourth:
+            assert fourth
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e"]  # locks of places go
+    with spool.claimed(tmp_path / "gone") as absent:
+        assert not absent
+
+
+def test_an_unfinished_entry_is_left_when_nobody_writes_it(tmp_path: Path) -> None:
+    entry = tmp_path / ".20260101T000000000000-a"
+    entry.mkdir()
+    (entry / spool.INTENT).write_text("{}")
+    assert spool.entries(tmp_path) == []  # written just now, and without a lock
+    for age, kinds in ((spool.GRACE - 60, []), (spool.GRACE + 60, ["unfinished"])):
+        for path in (entry / spool.INTENT, entry):
+            os.utime(path, (time.time() - age,) * 2)
+        assert [one.kind for one in spool.entries(tmp_path)] == kinds
+    (tmp_path / "20260101T000000000000-a").mkdir()  # the finished one is there
+    assert spool.entries(tmp_path) == []
+
+
+def test_entries_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    for name, file in (("2-b", spool.MANIFEST), ("1-a", spool.INPUTS), ("3-c", "other"), ("0-d.sent", spool.MANIFEST)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("12")
+    (tmp_path / "4-link").symlink_to(tmp_path / "2-b")
+    found = spool.entries(tmp_path)
+    assert [(one.name, one.kind, one.size, one.foreign) for one in found] == [
+        ("1-a", "inputs", 2, False), ("2-b", "evaluation", 2, False),
+    ]  # fmt: skip
+    spool.remove(tmp_path / "2-b")
+    assert not (tmp_path / "2-b").exists()
+    for text in ("[]", "{"):
+        (tmp_path / "1-a" / spool.INTENT).write_text(text)
+        with pytest.raises(ValueError, match=r"."):
+            spool.read_intent(tmp_path / "1-a")
+
+
+def test_a_draft_is_hidden_until_it_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
+    with spool.new_entry(run_id="r", tracking_uri="http://u:p@host") as draft:
+        assert draft.folder is not None
+        assert draft.folder.name.startswith(".")
+        assert (draft.folder.stat().st_mode & 0o777, draft.folder.parent) == (0o700, tmp_path / "spool")
+        assert spool.read_intent(draft.folder) == {"run_id": "r", "tracking_uri": "http://host", "schema": 1}
+        draft.write("artifacts/a", b"x")
+        assert (draft.folder / "artifacts/a").stat().st_mode & 0o777 == 0o600
+        place = draft.settle()
+    assert place is not None
+    assert not place.name.startswith(".")
+    with pytest.raises(ValueError, match="no"), spool.new_entry() as draft:
+        raise ValueError("no")
+    with pytest.raises(KeyboardInterrupt), spool.new_entry() as draft:
+        raise KeyboardInterrupt  # before it was given an evaluation
+    assert [path.name for path in (tmp_path / "spool").iterdir()] == [place.name]
+
+    def interrupted() -> None:
+        with spool.new_entry() as draft:
+            draft.write("artifacts/a", b"x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        interrupted()
+    assert f"the evaluation is kept in {tmp_path}" in interrupt.value.__notes__[0]
+    kept = spool.keep_inputs({"y_true": np.array(["a", None], dtype=object), "y_pred": [1, 2], "y_prob": None})
+    assert kept is not None
+    with np.load(kept / spool.INPUTS) as arrays:
+        assert {name: arrays[name].tolist() for name in arrays} == {"y_true": ["a", "None"], "y_pred": [1, 2]}
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    for variable in (settings.VARIABLE, settings.ROW_IDS):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(settings, "_told", set())
+    return tmp_path / "pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked", "content", "limited"),
+    [
+        ("auto", "auto", "all", True), ("auto", True, "all", False), ("auto", "labels", "labels", True),
+        ("auto", False, "off", True), ("on", "auto", "all", False), ("on", "labels", "labels", True),
+        ("labels", "auto", "labels", True), ("labels", True, "labels", False), ("labels", False, "off", True),
+        ("off", True, "off", True), ("yes", "auto", "all", False), ("0", True, "off", True),
+    ],
+)  # fmt: skip
+def test_the_stricter_of_setting_and_wish_holds(
+    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, asked: Any, content: str, limited: bool
+) -> None:
+    monkeypatch.setenv(settings.VARIABLE, setting)
+    kept = settings.kept_rows(asked)
+    assert (kept.content, kept.limited) == (content, limited)
+    assert bool(kept.reason) == (content != "all")
+    monkeypatch.delenv(settings.VARIABLE)
+    value = {"yes": "true", "0": '"0"'}.get(setting, f'"{setting}"')
+    project.write_text(f"[tool.cmtrack]\npredictions = {value}\n")
+    assert (settings.kept_rows(asked).content, settings.kept_rows(asked).limited) == (content, limited)
+    assert settings.lists_rows() == (settings.kept_rows().content == "all")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[tool.cmtrack]\npredictions = 1", "must be one of off, labels, auto, on, got 1"),
+        ("[tool.cmtrack]\npredictoins = 'on'", "did you mean 'predictions'"),
+        ("[tool]\ncmtrack = 1", "tool.cmtrack must be a table"),
+        ("tool = 1", "cannot be read"),
+        ("[", "cannot be read"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_off_and_said_once(project: Path, text: str, says: str) -> None:
+    project.write_text(text)
+    with pytest.warns(UserWarning, match=says) as warned:
+        contents = [settings.kept_rows(True).content for _ in range(2)]
+    assert contents == ["off", "off"]
+    assert len(warned) == 1
+
+
+def test_without_a_setting_the_wish_holds(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write_text("[tool.other]\nx = 1\n[tool.cmtrack]\nsomething = 2\n")
+    assert settings.kept_rows() == settings.KeptRows("all", True)
+    for wrong in ("all", "on", 1.5, None, 2):
+        with pytest.raises(ValueError, match="predictions must be True, False, 'auto' or 'labels'"):
+            settings.kept_rows(wrong)  # type: ignore[arg-type]
+        assert settings.safe(wrong) is False  # type: ignore[arg-type]
+    assert [settings.safe(one) for one in (True, False, "auto", "labels")] == [True, False, "auto", "labels"]
+    assert settings.kept_ids() == "off"
+    for given, taken in ((" Hashed ", "hashed"), ("on", "on"), ("", "off")):
+        monkeypatch.setenv(settings.ROW_IDS, given)
+        assert settings.kept_ids() == taken
+    monkeypatch.setenv(settings.ROW_IDS, "all")
+    with pytest.warns(UserWarning, match="CMTRACK_ROW_IDS must be one of off, hashed, on, got 'all'") as warned:
+        assert (settings.kept_ids(), settings.kept_ids()) == ("off", "off")
+    assert len(warned) == 1
+
+
+def test_inputs_of_a_failed_evaluation_are_kept_as_rows_are(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = {"y_true": ["a"], "y_pred": [0.25], "y_prob": [[1.0]], "row_ids": ["x"], "sample_weight": [2.0]}
+    wide, reason = settings.kept_inputs(arrays)
+    assert (set(wide), reason) == ({"y_true", "y_pred", "y_prob", "sample_weight"}, "")
+    monkeypatch.setenv(settings.ROW_IDS, "on")
+    assert set(settings.kept_inputs(arrays)[0]) == set(arrays)
+    narrow, reason = settings.kept_inputs(arrays, "labels")
+    assert (set(narrow), reason) == ({"y_true", "row_ids", "sample_weight"}, "predictions='labels'")
+    assert settings.kept_inputs(arrays, False) == ({}, "predictions=False")
+    assert settings.kept_inputs(arrays, "wrong") == ({}, "predictions='wrong'")
+    for values, labels in (([1.0, 2.0], True), ([1.5], False), ([np.nan, 1.0], True), (["a", None], True),
+                           ([[1], [2]], True), ([[1, 2]], False), (3, False), ([object()], False)):  # fmt: skip
+        assert settings._no_scores("y_true", values) == labels
+    assert settings._no_scores("y_true", None)
+    assert not settings._no_scores("y_score", None)
+
+
+def test_rows_are_said_by_what_they_hold(project: Path) -> None:
+    rows = evaluate([0, 1, 1], y_prob=[0.2, 0.7, 0.4], sample_weight=[1, 2, 1])
+    kept, says = settings.with_kept_rows(rows)
+    assert kept is not None
+    assert says.startswith("3 rows are logged (actual and predicted labels, probabilities, weights; 0.0 MB")
+    kept, says = settings.with_kept_rows(rows, "labels")
+    assert kept is not None
+    assert "(actual and predicted labels, weights;" in says
+    assert settings.with_kept_rows(rows, False) == (None, "0 rows are logged (predictions=False).")
+
+
+# -- views -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_of_links_has_five_and_the_newest_first() -> None:
+    def link(k: int) -> str:
+        return f"[v{k}](#/experiments/1/runs?viewStateShareKey=cmtrack{k:012x})"
+
+    note, tags = "mine", {views.TAG + f"cmtrack{k:012x}" for k in range(9)}
+    for k in range(7):
+        note = views.with_link(note, link(k), f"cmtrack{k:012x}", tags)
+    assert note == " · ".join(link(k) for k in (6, 5, 4, 3, 2)) + " <!-- cmtrack views -->\n\nmine"
+    again = views.with_link(note, link(4), f"cmtrack{4:012x}", tags)
+    assert again == " · ".join(link(k) for k in (4, 6, 5, 3, 2)) + " <!-- cmtrack views -->\n\nmine"
+    assert views.with_link("", link(1), "k", ()) == f"{link(1)} <!-- cmtrack views -->"
+
+
+def test_a_view_that_fits_to_the_letter_is_whole() -> None:
+    cards = [{"metricKey": str(k)} for k in range(4)]
+    state: dict[str, Any] = {"compareRunCharts": []}
+    whole, left = views.fitted(state, cards, views.Form(10_000, named=False), "n", 7)
+    assert left == 0
+    assert views.fitted(state, cards, views.Form(len(whole), named=False), "n", 7) == (whole, 0)
+    assert views.fitted(state, cards, views.Form(len(whole) - 1, named=False), "n", 7)[1] > 0
+    named = json.loads(views.fitted(state, [], views.Form(10_000, named=True), "n", 7)[0])
+    assert (named["name"], named["createdAt"], named["updatedAt"]) == ("n", 7, 7)
+    assert named["state"].startswith("deflate;")
