@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 MOST = 350e6
-"""Bytes of the installed packages, without byte code."""
-ABSENT = ("duckdb", "flask", "matplotlib", "pyarrow", "sklearn", "sqlalchemy")
+"""Bytes of the installed packages, with the byte code that pip compiles."""
+ABSENT = ("duckdb", "flask", "matplotlib", "pandas", "pyarrow", "sklearn", "sqlalchemy")
 
 
 @contextmanager
@@ -61,7 +61,8 @@ def check(mlflow_command: str, folder: Path) -> None:
     present = [name for name in ABSENT if find_spec(name)]
     assert not present, f"the environment is not light: {present}"
     packages = Path(sysconfig.get_path("purelib"))
-    size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file())
+    assert any(packages.rglob("*.pyc")), "the packages must be compiled, as pip does"
     assert size <= MOST, f"the packages must have at most {MOST / 1e6:.0f} MB, got {size / 1e6:.0f}"
     folder.mkdir()
     with server(mlflow_command, folder) as uri:
@@ -85,17 +86,23 @@ def check(mlflow_command: str, folder: Path) -> None:
                 logged = log_evaluation(y, y_prob=p, strict=True)
             sentences = " ".join(str(one.message) for one in told)
             assert all(f"pip install {name}" in sentences for name in ("pyarrow", "matplotlib")), sentences
+            files = {file.path for file in mlflow.MlflowClient().list_artifacts(run.info.run_id)}
+            assert {"cmtrack_report.html", "cmtrack_classes.json"} <= files, sentences
             assert load_evaluation(run.info.run_id) == logged.evaluation
         ranked = compare(experiment_names=["light"], rank_by="multiclass/accuracy")
         assert getattr(ranked.best, "name", None) == "skill 2"
         assert "pip install matplotlib" in ranked.report(folder / "review.html").read_text(encoding="utf-8")
         evaluation = evaluate(y, y_prob=p)
-        assert "</html>" in evaluation.report(folder / "report.html").read_text(encoding="utf-8")
+        page = evaluation.report(folder / "report.html").read_text(encoding="utf-8")
+        assert all(f"pip install {name}" in page for name in ("matplotlib", "pandas"))
+        page = compare({"one": evaluation, "two": logged.evaluation}).report(folder / "two.html").read_text("utf-8")
+        assert "pip install pandas" in page
         summary = folder / "summary.md"
         gate = ("gate", "--experiment", "light", "--latest", "--require", "multiclass/accuracy > 0.5")
         assert CliRunner().invoke(main, [*gate, "--summary", str(summary)]).exit_code == 0
         assert "Gate: passed" in summary.read_text(encoding="utf-8")
         refused(evaluation.figures, "matplotlib")
+        refused(evaluation.to_frame, "pandas")
         refused(lambda: cmtrack.evaluate_table, "pyarrow")
         refused(lambda: compare(experiment_names=["light"], tracking_uri=f"sqlite:///{folder}/x.db"), "mlflow")
     print(f"light: {size / 1e6:.0f} MB, all that must work works")

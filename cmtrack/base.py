@@ -349,7 +349,7 @@ class BaseEvaluation(ABC):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         better = self.catalog.lookup
         intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -1135,12 +1135,15 @@ class Evaluation(BaseEvaluation):
             label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
             the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
+        return pd.DataFrame(list(self.class_rows()))
+
+    def class_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of :meth:`class_table`, by the names of its columns."""
         judged = self if self.has_section("class") else self.with_sections(["class"])
         metrics, intervals = judged.metrics, judged.intervals
         predicted = judged.confusion_matrix.counts.sum(axis=0)
-        rows = []
         for label, called in zip(judged.labels, predicted.tolist(), strict=True):
             if label == judged.none and judged.none is not None:
                 continue
@@ -1149,8 +1152,7 @@ class Evaluation(BaseEvaluation):
             for name in ("precision", "recall", "f1"):
                 low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
                 row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
-            rows.append(row)
-        return pd.DataFrame(rows)
+            yield row
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):

@@ -134,7 +134,7 @@ def frame_of(
     rows: Predictions, places: IntArray, sides: Mapping[str, Predictions], joined: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
     """A frame of some rows: number, id, weight, group, label; what each side says; segments; columns of a table."""
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     labels = np.fromiter(rows.labels, dtype=object, count=len(rows.labels))
     columns: dict[str, Any] = {"row": places}
@@ -170,8 +170,7 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
         raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
     if table is None:
         return {}
-    import pandas as pd
-
+    from cmtrack._pandas import pd
     from cmtrack.sources.table_file import read_frame  # pyarrow, which a light environment does not have
 
     table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table

@@ -212,7 +212,7 @@ class SegmentTable:
         ValueError
             If a metric needs rows that are not here.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         blocks, chosen = [], self._chosen(metrics)
         for side in (False, True):

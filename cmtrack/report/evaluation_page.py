@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.record import versions
@@ -16,10 +16,6 @@ from cmtrack.names import distinct
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative, segments
 from cmtrack.statistics import ReducedConfusionMatrix
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MAX_CLASS_ROWS = 500
 MAX_FIRST = 20
@@ -242,12 +238,10 @@ def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
 # -- the table of MLflow's views -------------------------------------------------------------------------------
 
 
-def class_table(evaluation: Evaluation) -> pd.DataFrame:
+def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
     """One row per class, the label first: the artifact view groups runs by the first column."""
-    import pandas as pd
-
     rows = []
-    for row in evaluation.class_table().to_dict("records"):
+    for row in evaluation.class_rows():
         shown: list[str] = []
         numbers: dict[str, float | None] = {}
         for name in ("recall", "precision", "f1"):
@@ -257,4 +251,4 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
         # the view that compares runs opens with the second column, and shows it on one line
         result = fmt.BETWEEN.join(shown)
         rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
-    return pd.DataFrame(rows)
+    return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,6 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report.evaluation_page import last_facts, metric_row
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MAX_FAMILIES = 100
 MAX_CODES = 50
@@ -119,13 +115,11 @@ def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
 # -- the table of MLflow's views -------------------------------------------------------------------------------
 
 
-def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
+def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     """One row per code, the code first: the artifact view groups runs by the first column.
 
     Of more than 2,000 codes those with the most labels.
     """
-    import pandas as pd
-
     table = evaluation.code_table()
     if len(table) > MAX_ROWS:
         labels = (table["predicted"] + table["actual"]).to_numpy()
@@ -153,7 +147,7 @@ def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
                 "few": bool(row["too_few_predicted"] or row["too_few_actual"]),
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _text(code: Any) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.digits import chance as chance
@@ -87,6 +89,14 @@ def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[
     """The lines of a table; its cells are Markdown already."""
     lines = [f"| {' | '.join(map(markdown_text, heads))} |", f"|{'---|' * len(heads)}"]
     return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
+
+
+def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as MLflow's views read a table: names of columns, and the values by row; NaN is null."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = ((row.get(name) for name in names) for row in rows)
+    data = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in values]
+    return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
 def short_id(run_id: str) -> str:

@@ -37,6 +37,16 @@ class Joined(NamedTuple):
 NOTHING_JOINED = Joined()
 
 
+def lists_rows(problems: list[str]) -> bool:
+    """True where pages can list rows; without pandas a sentence more in ``problems``."""
+    try:
+        import cmtrack._pandas  # noqa: F401
+    except ImportError as error:
+        problems.append(str(error))
+        return False
+    return True
+
+
 def joined_table(evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None) -> Joined:
     """Columns of a table that the author of a page asks for; a column of ids joins the rows, and is not shown.
 

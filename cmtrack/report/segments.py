@@ -18,7 +18,6 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.report import formatting as fmt
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 MAX_ROWS = 20
@@ -184,10 +183,8 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
 # -- the table of MLflow's views -----------------------------------------------------------------------------------
 
 
-def segment_table(evaluation: Evaluation) -> pd.DataFrame:
+def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
     """One row per segment, its column and value first: the artifact view groups runs by the first column."""
-    import pandas as pd
-
     rows = []
     for view in views(evaluation):
         for text in view.table.texts:
@@ -202,7 +199,7 @@ def segment_table(evaluation: Evaluation) -> pd.DataFrame:
             sizes = view.rows[view.metrics[0]][text]["rows"]
             segment = f"{view.name}: {text}"
             rows.append({"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers})
-    return pd.DataFrame(rows)
+    return rows
 
 
 # -- the figure ------------------------------------------------------------------------------------------------

@@ -16,13 +16,11 @@ from cmtrack import archive, notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
-from cmtrack.report.formatting import BETWEEN, level, markdown_table, markdown_text, metric_title
+from cmtrack.report.formatting import BETWEEN, level, markdown_table, markdown_text, metric_title, split_json
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
-from cmtrack.report.rows import NOTHING_JOINED, Joined, behind_confusions, joined_table, opened
+from cmtrack.report.rows import NOTHING_JOINED, Joined, behind_confusions, joined_table, lists_rows, opened
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cmtrack.report.figures import Picture
 
 
@@ -43,7 +41,7 @@ class View:
     told: Callable[[Any], list[tuple[str, str]]]
     lead: Callable[[Any], list[str]]
     first: tuple[str, ...]
-    table: Callable[[Any], pd.DataFrame]
+    table: Callable[[Any], list[dict[str, Any]]]
 
     def verdict(self, evaluation: BaseEvaluation) -> list[str]:
         """The sentences alone."""
@@ -103,7 +101,8 @@ def report_html(
     """
     view = view_of(evaluation)
     statements, content = view.told(evaluation), view.content(evaluation)
-    behind = behind_confusions(rows, joined=joined)
+    problems = list(problems)
+    behind = behind_confusions(rows, joined=joined) if rows is not None and lists_rows(problems) else None
     opens = opened(behind)
     blocks = [figure_block(picture, opens) for picture in pictures.values()]
     first = _first_picture(pictures)
@@ -204,16 +203,12 @@ def _first_picture(pictures: Mapping[str, Picture]) -> str | None:
 
 def table_json(evaluation: BaseEvaluation) -> str:
     """The table of classes or codes as MLflow's views read it."""
-    return _as_json(view_of(evaluation).table(evaluation))
+    return split_json(view_of(evaluation).table(evaluation))
 
 
 def segments_json(evaluation: Evaluation) -> str:
     """The table of segments as MLflow's views read it."""
-    return _as_json(segments.segment_table(evaluation))
-
-
-def _as_json(table: pd.DataFrame) -> str:
-    return str(table.to_json(orient="split", index=False, force_ascii=False))
+    return split_json(segments.segment_table(evaluation))
 
 
 def write_report(

@@ -53,7 +53,7 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that a run fails, why it is left out, or why
     its differences are unpaired.
     """
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     of_models = comparison.noun == "model"
     columns = list(MODEL_COLUMNS if of_models else COLUMNS)

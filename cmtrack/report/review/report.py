@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import notebook
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.formatting import capital, markdown_table
+from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.data import to_dict
@@ -22,7 +22,7 @@ from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import context, ranking_tables
 from cmtrack.report.review.page import table as table_of
 from cmtrack.report.review.phrases import judged_at
-from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table
+from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table, lists_rows
 from cmtrack.untrusted import for_page, printable, printable_json
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def html(
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
-    values = context(comparison, title, shown, rows, joined)
+    values = context(comparison, title, shown, rows and lists_rows(problems), joined)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", data=payload(comparison), **values)
 
@@ -138,8 +138,6 @@ def as_json(comparison: Comparison) -> str:
 
 def ranking_json(comparison: Comparison) -> str:
     """Rows of all rankings, the run first: the artifact view groups by the first column."""
-    import pandas as pd
-
     tables = [table_of(ranking) for ranking in comparison.rankings]
     rows = []
     for place, table in enumerate(tables, 1):
@@ -151,8 +149,7 @@ def ranking_json(comparison: Comparison) -> str:
             for head, cell in zip(table["heads"][3:], others, strict=True):
                 shown[head] = " ".join(filter(None, (cell["text"], cell["beside"])))
             rows.append(shown | {"run_id": name["run_id"]})
-    frame = pd.DataFrame(rows)
-    return str(frame.to_json(orient="split", index=False, force_ascii=False))
+    return split_json(rows)
 
 
 def _part(name: str, *body: str, reading: str = "", level: int = 3) -> list[str]:
