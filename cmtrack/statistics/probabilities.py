@@ -232,8 +232,8 @@ def most_off(normalize: Normalize) -> float:
 def out_of_range(what: str, got: str) -> str:
     """The error of numbers that are no probabilities, and what is to be done with those that are given instead."""
     ways_out = (
-        "; logits of a network become probabilities by softmax, of two classes by sigmoid, or go to a hook's logits=; "
-        "decision values of an SVC or Ridge go to y_score, for metrics of ranking"
+        "; divide percentages by 100; logits of a network become probabilities by softmax, of two classes by sigmoid, "
+        "or go to a hook's logits=; decision values of an SVC or Ridge go to y_score, for metrics of ranking"
     )
     return f"{what} must lie in [0, 1], got {got}{ways_out if what == 'y_prob' else ''}"
 
