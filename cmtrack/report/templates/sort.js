@@ -38,7 +38,7 @@
   });
   /* Rows of several lines where a table is wider than the page: each cell after the first says its head. */
   function nameCells(table) {
-    var heads = Array.from(table.tHead.rows[0].cells, function (head) { return head.textContent.replace(/ \(.*/, ""); });
+    var heads = Array.from(table.tHead.rows[0].cells, function (head) { return head.className === "scale" ? "" : head.textContent.replace(/ \(.*/, ""); });
     Array.from(table.querySelectorAll("tbody tr, tfoot tr")).forEach(function (row) {
       Array.from(row.cells).forEach(function (cell, k) {
         if (k && heads[k] && !cell.dataset.head && cell.className !== "run" && !cell.querySelector(".badge")) { cell.dataset.head = heads[k]; }

@@ -162,6 +162,9 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
             assert max(names.evaluate_all(HEIGHTS)) < 30, (selector, width)
             texts = names.all_inner_texts()
             assert len(set(texts)) == len(texts)
+    heads = page.locator("table.ranking.cards td[data-head]").evaluate_all("all => all.map(one => one.dataset.head)")
+    assert "Accuracy" in heads
+    assert not any(head[-1].isdigit() for head in heads)  # the ends of a scale are no head
     rows = page.locator("table.ranking tbody tr")
     button = page.locator("button.unfold")
     if count - tied > 5:
