@@ -17,6 +17,7 @@ import ast
 import copy
 import gc
 import importlib
+import itertools
 import json
 import math
 import os
@@ -64,6 +65,8 @@ COMPARED = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
+_NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii")
+"""Arguments that claim equal lengths, say which line a warning is shown with, or how JSON is spelled."""
 _SURVIVED, _TOO_LONG = 0, -signal.SIGKILL
 _MOST = 20.0
 """Seconds of tests that a mutant is tried with: what the quick ones do not notice, the slow ones rarely do."""
@@ -110,10 +113,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def _left_out(tree: ast.AST) -> set[int]:
-    """Nodes that are no behaviour: annotations, decorators, bases of classes, words of errors, and two arguments.
-
-    ``strict=`` claims equal lengths and makes none; ``stacklevel=`` says which line a warning is shown with.
-    """
+    """Nodes that are no behaviour: annotations, decorators, bases of classes, words of errors, and some arguments."""
     outside: list[ast.AST | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -122,9 +122,13 @@ def _left_out(tree: ast.AST) -> set[int]:
             outside += [*node.bases, *node.decorator_list]
         elif isinstance(node, ast.arg | ast.AnnAssign):
             outside.append(node.annotation)
+        elif isinstance(node, ast.arguments):
+            several = node.args[len(node.args) - len(node.defaults) :] + node.kwonlyargs
+            defaults = zip(several, [*node.defaults, *node.kw_defaults], strict=True)
+            outside += [default for argument, default in defaults if argument.arg in _NO_BEHAVIOUR]
         elif isinstance(node, ast.Raise):
             outside += [inner for inner in ast.walk(node) if isinstance(inner, ast.JoinedStr)]
-        elif isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel"):
+        elif isinstance(node, ast.keyword) and node.arg in _NO_BEHAVIOUR:
             outside.append(node)
     return {id(inner) for node in outside if node is not None for inner in ast.walk(node)}
 
@@ -217,8 +221,12 @@ class Room:
                 names = {name for line in runs.values() for name in line}
             names |= items.keys() - seconds.keys()
             order = sorted(names & items.keys(), key=lambda name: seconds.get(name, 0) / (1 + kills[name]))
-            spent = 0.0
-            tests = [items[name] for name in order if (spent := spent + seconds.get(name, 0)) <= _MOST]
+            ends = itertools.accumulate(seconds.get(name, 0) for name in order)
+            tests = [
+                items[name]
+                for place, (name, end) in enumerate(zip(order, ends, strict=True))
+                if not place or end <= _MOST
+            ]
             status, killer = self.judged(mutant, session, tests)
             kills[killer] += 1
             self.results.append((mutant.path, status))

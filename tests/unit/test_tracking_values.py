@@ -6,13 +6,17 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, evaluate
+from cmtrack import Evaluation, Grouping, evaluate
+from cmtrack.report.figures import Picture
+from cmtrack.statistics.predictions import RowIds
 from cmtrack.tracking import (
     _warn,
     artifacts,
@@ -24,6 +28,7 @@ from cmtrack.tracking import (
     settings,
     spool,
     steps,
+    store,
     views,
 )
 from cmtrack.tracking.cache import digest_of
@@ -232,6 +237,48 @@ def test_links_lead_to_files_that_are_there() -> None:
     assert description.with_links("x [a](artifact:a)", "1", "r", {}) == "x"
 
 
+def test_a_description_has_the_result_two_warnings_and_six_numbers(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = description.description(evaluation, "my val/", {}, report=True).split("\n\n")
+    assert lines[0].startswith("**Evaluation “my val”**: On 6 samples of 3 classes the accuracy is 66.7 %")
+    assert lines[0].endswith("[Report](artifact:my_val_cmtrack_report.html)")
+    assert (len(lines), lines[1].partition("** ")[0]) == (3, "**Warning:")
+    assert lines[-1].splitlines()[:3] == [
+        "| metric | value | 95 % interval |",
+        "|---|---|---|",
+        "| my val/multiclass/accuracy | 0.667 | [0.300, 0.903] |",
+    ]
+    plain = evaluate([False, True, True, False] * 20, y_prob=[0.2, 0.7, 0.4, 0.6] * 20)
+    text = description.description(plain, "", {}, report=False)
+    assert "artifact:" not in text
+    assert text.startswith("**Evaluation**: Finds 50.0 %")
+    table = [row.split(" | ")[0] for row in text.splitlines() if row.startswith("| ")]
+    assert table == [
+        "| metric", "| multiclass/accuracy", "| multiclass/matthews_corrcoef", "| binary/f1", "| binary/recall",
+        "| binary/precision", "| binary/roc_auc",
+    ]  # fmt: skip
+    for count, end in ((2, "**Warning:** w1"), (3, "**Warning:** w1 (1 more warning in the report.)"), (4, "(2 more ")):
+        warned = tuple(f"w{k}" for k in range(count))
+        monkeypatch.setattr(Evaluation, "warnings", property(lambda _, warned=warned: warned))
+        lines = description.description(evaluation, "", {}, report=False).split("\n\n")
+        assert (len(lines), end in lines[2]) == (4, True)
+
+
+def test_a_description_shows_the_matrix_of_two_groups_before_that_of_the_charts(evaluation: Evaluation) -> None:
+    def picture(name: str, chart: bytes = b"") -> Picture:
+        return Picture(name, f"The [{name}]", "", f"{name} 1.png", chart=chart)
+
+    pictures = {name: picture(name, chart) for name, chart in (("roc", b""), ("matrix", b"x"), ("reduced_two", b""))}
+    shown = description.description(evaluation, "val/", pictures, report=False).split("\n\n")[2]
+    assert shown == "![The matrix](artifact:val_matrix%201.png)"
+    two = evaluate(Y, [0, 1, 0, 0, 2, 1], grouping=Grouping({"low": [0, 1], "two": [2]}, positive="two"))
+    name = f"reduced_{two.reduced[-1].name}"
+    shown = description.description(two, "", pictures | {name: picture(name)}, report=False)
+    assert f"(artifact:{name}%201.png)" in shown
+    assert "(artifact:matrix%201.png)" in description.description(two, "", {"matrix": pictures["matrix"]}, report=False)
+
+
 # -- artifacts -------------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +326,79 @@ def test_a_body_may_have_just_its_limit() -> None:
         artifacts._streamed(Answer(), 2)
 
 
+class Reply:
+    """An answer of a server."""
+
+    def __init__(self, status: int, body: bytes = b"abc") -> None:
+        self.status_code, self.body, self.closed = status, body, 0
+
+    def iter_content(self, size: int) -> list[bytes]:
+        return [self.body]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_file_is_read_from_a_folder_or_its_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from mlflow.exceptions import MlflowException
+
+    (tmp_path / "a").write_bytes(b"abc")
+    assert artifacts.read(str(tmp_path), "a", "sqlite:///x", 3) == b"abc"
+    with pytest.raises(ValueError, match="must be a plain name"):
+        artifacts.read(str(tmp_path), "../a", "")
+    first, asked = Reply(200), []
+    replies = [first]
+
+    def answer(folder: str, path: str, **how: Any) -> Reply:
+        asked.append((folder, path, how["stream"]))
+        assert how["retry_codes"] == {408, 429, 502, 503, 504}
+        if isinstance(replies[-1].body, str):
+            raise MlflowException(replies[-1].body)
+        return replies[-1]
+
+    monkeypatch.setattr(artifacts.mlflow_inside, "get", answer)
+    assert artifacts.read("http://host/f", "a b", "http://host", 3) == b"abc"
+    assert (asked, first.closed) == ([("http://host/f", "/a%20b", True)], 1)
+    for reply, kind, says in (
+        (Reply(404), FileNotFoundError, "there is no such file"),
+        (Reply(201), OSError, "host answers 201"),
+        (Reply(500), OSError, "host answers 500"),
+        (Reply(200, b"abcd"), ValueError, "larger than 0 MiB"),
+        (Reply(200, "at http://u:p@host"), OSError, "^at http://host$"),  # type: ignore[arg-type]
+    ):  # fmt: skip
+        replies.append(reply)
+        with pytest.raises(kind, match=says):
+            artifacts.read("http://host/f", "a", "http://host", 3)
+    with pytest.raises(ValueError, match="its artifacts must lie on the tracking server"):
+        artifacts.read("http://other/f", "a", "http://host", 3)
+
+    class Repository:
+        def download_artifacts(self, name: str, scratch: str) -> str:
+            if name == "a":
+                return str(tmp_path / name)
+            raise MlflowException("no", error_code=int(name))
+
+    monkeypatch.setattr(artifacts.mlflow_inside, "artifact_repository", lambda *_: Repository())
+    assert artifacts.read("s3://bucket/f", "a", "http://host", 3) == b"abc"
+    with pytest.raises(ValueError, match="must not be larger"):
+        artifacts.read("s3://bucket/f", "a", "http://host", 2)
+    from mlflow.protos.databricks_pb2 import INTERNAL_ERROR, RESOURCE_DOES_NOT_EXIST
+
+    with pytest.raises(FileNotFoundError, match="no"):
+        artifacts.read("s3://bucket/f", str(RESOURCE_DOES_NOT_EXIST), "http://host")
+    with pytest.raises(OSError, match="no") as refused:
+        artifacts.read("s3://bucket/f", str(INTERNAL_ERROR), "http://host")
+    assert not isinstance(refused.value, FileNotFoundError)
+
+
+def test_a_client_files_only_where_it_may() -> None:
+    class Client:
+        tracking_uri = "https://host"
+
+    with pytest.raises(artifacts.NoFolder, match="its artifacts must lie on the tracking server"):
+        artifacts.filing(Client(), "https://other/a").list_artifacts("r")  # type: ignore[arg-type]
+
+
 # -- the cache, what is said, datasets and steps ---------------------------------------------------------------------
 
 
@@ -301,6 +421,9 @@ def test_the_cache_gives_what_it_was_given(monkeypatch: pytest.MonkeyPatch, tmp_
     assert cache.cached(digests[1]) is None
     assert not (tmp_path / digests[1][:2] / digests[1]).exists()
     assert len(digests[0]) == 32
+    cache.keep(digests[0], contents[0])
+    assert (tmp_path / digests[0][:2] / digests[0]).stat().st_mode & 0o777 == 0o600
+    cache.trim(0)
     cache.keep("../x", b"x")
     assert cache.cached("../x") is None
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == []
@@ -387,6 +510,66 @@ def test_an_environment_variable_is_put_back(monkeypatch: pytest.MonkeyPatch) ->
         os.environ["CMTRACK_ANY"] = "c"
         assert before is None
     assert "CMTRACK_ANY" not in os.environ
+
+
+class Store:
+    """A client that remembers what it was asked."""
+
+    tracking_uri = "http://host"
+
+    def __init__(self, stage: str = "active", absent: bool = False) -> None:
+        self.experiment = None if absent else SimpleNamespace(experiment_id=7, lifecycle_stage=stage)
+        self.links: str | None = None
+
+    def get_experiment_by_name(self, name: str) -> Any:
+        return self.experiment
+
+    def create_experiment(self, name: str, location: str | None) -> int:
+        return 8
+
+    def set_terminated(self, run_id: str, status: str) -> None:
+        self.links = os.environ.get("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT")
+
+
+def test_an_experiment_is_found_or_made_and_a_deleted_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store.experiment_named(Store(), "e") == "7"  # type: ignore[arg-type]
+    assert store.experiment_named(Store(absent=True), "e") == "8"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the experiment 'e' is deleted: it accepts no run"):
+        store.experiment_named(Store("deleted"), "e")  # type: ignore[arg-type]
+    monkeypatch.delenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", raising=False)
+    for uri, links in (("http://host", None), ("http://u:p@host", "true")):
+        client = Store()
+        client.tracking_uri = uri
+        store.end_run(client, "r")  # type: ignore[arg-type]
+        assert client.links == links
+
+
+def test_the_tracking_uri_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlflow
+
+    before = mlflow.get_tracking_uri()
+    with store.tracking_store(None) as uri:
+        assert uri == before
+    for first in ("http://a", None):  # set in the program, or in the environment alone
+        mlflow.set_tracking_uri(first)
+        if first is None:
+            monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://b")
+        with store.tracking_store("http://c") as uri:
+            assert (uri, mlflow.get_tracking_uri()) == ("http://c", "http://c")
+        assert mlflow.get_tracking_uri() == (first or "http://b")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://d")  # nothing was left set in the program
+    assert mlflow.get_tracking_uri() == "http://d"
+    monkeypatch.undo()
+    mlflow.set_tracking_uri(None)
+
+
+def test_a_run_has_a_data_set_by_name_and_digest() -> None:
+    one = SimpleNamespace(dataset=SimpleNamespace(name="n", digest="d"))
+    run = SimpleNamespace(inputs=SimpleNamespace(dataset_inputs=[one]))
+    assert dataset.is_there(run, {"name": "n", "digest": "d"})
+    assert not dataset.is_there(run, {"name": "n", "digest": "e"})
+    for without in (object(), SimpleNamespace(inputs=None), SimpleNamespace(inputs=SimpleNamespace(dataset_inputs=[]))):
+        assert not dataset.is_there(without, {"name": "n", "digest": "d"})
 
 
 # -- the spool -------------------------------------------------------------------------------------------------------
@@ -570,6 +753,35 @@ def test_rows_are_said_by_what_they_hold(project: Path) -> None:
     assert kept is not None
     assert "(actual and predicted labels, weights;" in says
     assert settings.with_kept_rows(rows, False) == (None, "0 rows are logged (predictions=False).")
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "hashed", "taken"),
+    [
+        ("on", ("a", "b", "c"), False, ("a", "b", "c")), ("off", ("a", "b", "c"), False, None),
+        ("hashed", ("a", "b", "c"), False, "hashes"), ("hashed", ("h", "i", "j"), True, ("h", "i", "j")),
+        ("on", ("h", "i", "j"), True, ("h", "i", "j")), ("off", ("h", "i", "j"), True, None),
+    ],
+)  # fmt: skip
+def test_ids_of_rows_are_written_as_the_setting_says(
+    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, given: Any, hashed: bool, taken: Any
+) -> None:
+    monkeypatch.setenv(settings.ROW_IDS, setting)
+    monkeypatch.setenv("CMTRACK_ID_KEY", "key")
+    evaluation = evaluate([0, 1, 1], [0, 1, 0])
+    rows = replace(evaluation.rows, ids=RowIds(np.array(given), hashed=hashed, stored=False))  # type: ignore[type-var]
+    evaluation = replace(evaluation, rows=rows)
+    kept, says = settings.with_kept_rows(evaluation)
+    assert kept is not None
+    ids = kept.rows.ids  # type: ignore[union-attr]
+    if taken is None:
+        assert (ids, "ids" in says) == (None, False)
+        return
+    assert (ids.stored, ids.hashed) == (True, hashed or taken == "hashes")
+    assert ("hashes of the row ids" in says, "row ids" in says) == (ids.hashed, True)
+    assert (tuple(ids.values) == given) == (taken != "hashes")
+    labels, _ = settings.with_kept_rows(evaluation, "labels")
+    assert labels.rows.ids is None  # type: ignore[union-attr]
 
 
 # -- views -----------------------------------------------------------------------------------------------------------
