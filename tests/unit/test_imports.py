@@ -71,6 +71,7 @@ def test_no_side_effect_on_threads_or_logging() -> None:
     assert "mlflow" not in loaded_by(code)
 
 
+@pytest.mark.slow
 def test_importing_everything_registers_begins_and_writes_nothing() -> None:
     code = """if True:
         import importlib, os, pkgutil, sys, threading

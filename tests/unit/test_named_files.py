@@ -158,6 +158,7 @@ def test_a_file_that_nobody_wrote_is_refused_by_its_size(tmp_path, read):
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_50000_groups_that_json_holds_are_a_grouping_at_once(tmp_path):
     path = tmp_path / "many.json"
     path.write_text(json.dumps({"groups": [[f"g{k}", [k]] for k in range(50_000)], "mode": "strict"}))
@@ -228,6 +229,7 @@ def test_a_bundle_with_a_rule_of_4_mb_is_refused_at_once(tmp_path):
     assert outcome.problems[0].endswith(": rule.yaml must not be larger than 1 MB, got 4,194,310 bytes")
 
 
+@pytest.mark.slow
 def test_a_rule_that_no_bundle_could_be_read_with_is_not_written():
     labels = range(300)
     costs = Costs({(a, p): 2 for a in labels for p in labels if a != p})

@@ -121,6 +121,7 @@ def test_the_order_of_most_runs_wins_and_of_as_many_the_sorted_one() -> None:
     assert {run.evaluation.labels for run in compare(alike, rank_by="multiclass/accuracy").runs} == {one}
 
 
+@pytest.mark.slow
 def test_gates_tests_merging_and_cells_take_the_classes_in_any_order() -> None:
     first, second, other = made(), made(seed=1), made(ORDER, seed=1)
     for require in ((), ["multiclass/accuracy.difference >= -0.5"], ["class/cedar/recall.difference.low > -1"]):

@@ -192,6 +192,7 @@ def test_a_dummy_that_has_no_matthews_correlation_stands_in_the_table(tmp_path):
     assert "guessing" not in comparison.summary()  # the model is better than that
 
 
+@pytest.mark.slow
 def test_the_best_of_many_runs_without_merit_is_not_called_better():
     rng, better = np.random.default_rng(0), 0
     for _ in range(20):

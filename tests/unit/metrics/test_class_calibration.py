@@ -50,6 +50,7 @@ def test_a_class_has_the_numbers_of_vector_20():
     assert (curve.test.kuiper, curve.test.cox) == pytest.approx((0.5125783215, 0.1273276825), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["none", "sampling"])
 def test_the_table_is_that_of_the_metrics_with_p_values_by_holm(weights):
     given = np.random.default_rng(1).gamma(2, 0.5, 400) if weights == "sampling" else None

@@ -457,6 +457,7 @@ def test_other_classes_cannot_be_compared():
 # -- figures -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_figures_and_a_parameter_that_varies(close):
     names = {"ranking", "metrics", "class_curves", "confusion_matrices", "rank_distribution", "reliability"}
     assert set(close.figures()) == names
