@@ -53,12 +53,17 @@ for _ in range(times):
     + """
 import mlflow
 from cmtrack import log_evaluation
+from cmtrack.tracking import deliver
+deliver.PATIENCE = 3600.0  # a counted process may be fifty times slower: it would go on before the store has it all
 mlflow.set_tracking_uri("sqlite:///mlflow.db")
 mlflow.set_experiment("instructions")
 p = probabilities(1)
 for _ in range(times):
-    with mlflow.start_run():
-        assert log_evaluation(y, y_prob=p).status == "completed"
+    with mlflow.start_run() as run:
+        logged = log_evaluation(y, y_prob=p)
+    if logged.status != "completed" or logged.problems:
+        raise RuntimeError(f"{logged.status}: {logged.error} {logged.problems}")
+    assert mlflow.get_run(run.info.run_id).data.tags["cmtrack.status"] == "completed"  # the store has it
 """,
 }
 
