@@ -10,6 +10,7 @@ import click
 from cmtrack.cli.flags import FILE, of_stored
 from cmtrack.cli.frame import bad_input, echo_json, passing_on, plain, terminal, working
 from cmtrack.cli.group import main
+from cmtrack.names import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 200
 _NAME = 12
+_SIDES = ("predicted", "p of actual_", "p_")
 _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "together")
 
 
@@ -85,7 +87,9 @@ def rows_command(
     counted = fmt.counted(total, "pair" if kind == "together" else "row")
     ends = {name: (f"{name}_low", f"{name}_high") for name in frame if f"{name}_low" in frame}
     heads = [str(name) for name in frame if not any(name in pair for pair in ends.values())]
-    printed = new_table(f"{kind}: {counted}{shown}", *heads, right=0)
+    brief = (head.replace("probability_actual", "p of actual").replace("probability", "p") for head in heads)
+    words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)  # they fold at spaces
+    printed = new_table(f"{kind}: {counted}{shown}", *words, right=0)
     for values in frame.itertuples(index=False, name=None):  # iterrows would make floats of class numbers
         row = dict(zip(frame, values, strict=True))
         cells = [
@@ -133,6 +137,8 @@ def _chosen(
         return comparison.together(), ""
     else:
         frame = comparison.rows(names[0], names[1], kind)
+        if kind != "changed":
+            sentence = f"Of the two only {quoted(names[kind == 'fixed'])} gets these rows right."
     if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
         shared = together_with(comparison) if kind in ("missed", "suspect") else pair_of(comparison, *names)
         one = next(iter(shared.values()))
