@@ -42,9 +42,9 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("cmtrack/untrusted.py", "cmtrack/schemas.py"): (
         "cmtrack/untrusted.py", "tests/unit/test_untrusted.py", "tests/unit/test_named_files.py",
         "tests/unit/report/test_unsafe_names.py", "tests/unit/comparison/test_bundle.py",
-        "tests/unit/evaluation/test_stored.py",
-        "tests/properties/test_hostile.py", "tests/integration/tracking/test_requests.py",
-        "tests/integration/tracking/test_artifact_servers.py", "tests/integration/tracking/test_saved_views.py",
+        "tests/unit/evaluation/test_stored.py", "tests/properties/test_hostile.py",
+        "tests/integration/tracking/test_requests.py", "tests/integration/tracking/test_artifact_servers.py",
+        "tests/integration/tracking/test_saved_views.py",
     ),
     ("cmtrack/comparison/inference.py",): (
         "tests/unit/comparison/test_inference.py", "tests/unit/comparison/test_compare.py",
@@ -55,8 +55,8 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
         "tests/unit/evaluation/test_boundary.py", "tests/unit/metrics/test_weights.py",
     ),
     tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))): (
-        "cmtrack/tracking", "tests/integration/tracking", "tests/unit/test_tracking_values.py",
-        "tests/unit/test_names.py",
+        "cmtrack/tracking", "tests/unit/test_tracking_values.py", "tests/unit/test_tracking_runs.py",
+        "tests/unit/test_names.py", "tests/integration/tracking",
     ),
 }  # fmt: skip
 """Files, and the tests that are to notice a change in them."""
