@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -217,13 +217,9 @@ def compare_evaluations(
         if baseline is None:
             raise ValueError(f"against must be one of {list(runs)[:10]}, got {options.against!r}")
     prepared = {str(name): options.prepared(evaluation) for name, evaluation in evaluations.items()}
-    catalog = Catalog.joined(evaluation.catalog for evaluation in prepared.values())
-    criterion = criterion_of(options, catalog) or default_criterion(
-        lambda name: any(name in evaluation.metrics for evaluation in prepared.values())
-    )
     progress("ranking", 0, 0)
     listed = Listing(tuple(runs.values()), baseline=baseline, how=options.how(evaluations))
-    return compare_runs(listed, prepared, criterion, options)
+    return compare_runs(listed, prepared, None, options)
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
@@ -232,20 +228,24 @@ def default_criterion(has: Callable[[str], bool]) -> Criterion:
 
 
 def compare_runs(
-    listed: Listing, evaluations: Mapping[str, BaseEvaluation], criterion: Criterion, options: CompareOptions
+    listed: Listing, evaluations: Mapping[str, BaseEvaluation], criterion: Criterion | None, options: CompareOptions
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
     ``evaluations``: by run id; prepared by the options, the baseline's among them.
+    ``criterion``: by default that of the options, else the first default metric that a run has.
 
     ValueError if no run has one of the metrics, or repeated runs have no blocks.
     """
     evaluations, record = in_one_order(evaluations), listed.record or Record.now()
     listed = replace(listed, record=record)
-    catalog = Catalog.joined((criterion.catalog, *(evaluation.catalog for evaluation in evaluations.values())))
+    available = {name for evaluation in evaluations.values() for name in evaluation.metrics}
+    catalogs = [evaluation.catalog for evaluation in evaluations.values()]
+    catalog = Catalog.joined([criterion.catalog, *catalogs] if criterion else catalogs)
+    criterion = criterion or criterion_of(options, catalog) or default_criterion(available.__contains__)
     criterion, rules = replace(criterion, catalog=catalog), rules_of(options, catalog)
     if evaluations:
-        _check_known(criterion, options.gates, evaluations.values())
+        _check_known(criterion, options.gates, available)
     runs = {run.run_id: run for run in listed.runs}
     home = None if listed.baseline is None else listed.baseline.run_id
     base = None if home is None else Candidate(runs[home], evaluations[home])
@@ -376,9 +376,8 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
     return notes
 
 
-def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Iterable[BaseEvaluation]) -> None:
+def _check_known(criterion: Criterion, gates: Collection[Gate], available: Collection[str]) -> None:
     """Refuse metrics that no run has."""
-    available = {name for evaluation in evaluations for name in evaluation.metrics}
     for name in criterion.metrics:
         if name not in available:
             hint = near_or_own(name, available)

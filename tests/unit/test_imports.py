@@ -265,8 +265,10 @@ def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def module_graph() -> dict[str, set[str]]:
-    """The modules of cmtrack, each with those that it imports, at its beginning or later."""
-    files = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in (ROOT / "cmtrack").rglob("*.py")}
+    """The modules of both packages, each with those that it imports, at its beginning or later."""
+    homes = (ROOT / "cmtrack", ROOT / "integrations" / "cmtrack_integrations")
+    pairs = [(home.parent, file) for home in homes for file in home.rglob("*.py")]
+    files = {".".join(file.relative_to(parent).with_suffix("").parts): file for parent, file in pairs}
     known = {name.removesuffix(".__init__"): file for name, file in files.items()}
     graph = {}
     for name, file in known.items():
