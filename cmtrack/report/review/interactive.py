@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.comparison.criterion import Criterion, reads
+from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.inference import N_DRAWS
 from cmtrack.comparison.ranking import Ranked, Ranking, identity, judged_by
 from cmtrack.comparison.result import Comparison
@@ -33,7 +33,7 @@ from cmtrack.report.review import reproduce
 from cmtrack.report.review.page import NAME, confusions_with, run_numbers
 from cmtrack.report.review.patterns import patterns
 from cmtrack.report.review.phrases import STANDINGS, Say, how_many, marked, say_of, standing, standing_word
-from cmtrack.report.review.shown import alike, headline, judged_section, of_classes
+from cmtrack.report.review.shown import alike, finite, headline, judged_section, of_classes, of_one_question
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
@@ -81,7 +81,7 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     words = [_words(name, ranking) for name in metrics]
     _judged(comparison, ranking, words)
     chosen, shorts = ranking.foremost, distinct([run.name for run in ranking.runs], NAME)
-    divided = segments(ranking, level)
+    divided, section = segments(ranking, level), judged_section(ranking)
     rows = patterns(evaluations, [str(table["column"]) for table in divided], offered) if parts else {}
     return {
         "level": level,
@@ -93,7 +93,7 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "chosen": numbers[chosen.name],
         "criterion": ranking.criterion.metrics[0],
         "runs": [
-            _run(run, chosen, ranking, metrics, offered, say, short, numbers[run.name])
+            _run(run, chosen, ranking, metrics, offered, say, short, numbers[run.name], section)
             for run, short in zip(ranking.runs, shorts, strict=True)
         ],
         "metrics": words,
@@ -182,17 +182,13 @@ def comparable(ranking: Ranking) -> list[str]:
     """
     computed = {metric.name for metric in SIX if not metric.headline}
     names: dict[str, None] = dict.fromkeys(ranking.criterion.metrics)
-    catalog = ranking.criterion.catalog
-    for run in ranking.runs:
-        for name, value in run.evaluation.metrics.items():
-            if name in names or name in computed or not math.isfinite(value):
-                continue
-            metric, parts = catalog.find(name)
-            if metric.better and not {"label", "group", "family"} & set(parts):
-                names[name] = None
-    read = {name: reads(name, catalog) for name in names}
-    same = {each: alike(ranking, each) for each in set(read.values())}
-    return [name for name in names if same[read[name]]]
+    for name in finite(ranking):
+        if name in names or name in computed:
+            continue
+        metric, parts = ranking.criterion.catalog.find(name)
+        if metric.better and not {"label", "group", "family"} & set(parts):
+            names[name] = None
+    return of_one_question(ranking, names)
 
 
 # -- runs ------------------------------------------------------------------------------------------------------
@@ -207,6 +203,7 @@ def _run(
     say: Say,
     short: str,
     number: int,
+    section: str,
 ) -> dict[str, Any]:
     evaluation = run.evaluation
     triples = [(evaluation.metrics.get(n, math.nan), *evaluation.intervals.get(n, (math.nan,) * 2)) for n in metrics]
@@ -236,7 +233,6 @@ def _run(
         if squares is not None and squares.scores is not None:
             out["score_squares"] = _binned(squares.scores, offered)
         out["curve"] = _curve(evaluation.statistics.scores)
-    section = judged_section(ranking)
     curve = (
         evaluation.calibration if section == "calibration" else evaluation.confidence_calibration if section else None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from cmtrack.comparison.cell_changes import CellChanges, cell_changes
 from cmtrack.comparison.criterion import reads
@@ -29,10 +30,11 @@ def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
 
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
-    other, evaluations = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
-    if other is None or not evaluations:  # sets of codes have a matrix per family
+    other = other or rival(ranking)
+    ours, theirs = ranking.foremost.evaluation, None if other is None else other.evaluation
+    if not (isinstance(ours, Evaluation) and isinstance(theirs, Evaluation)):  # sets of codes have a matrix per family
         return None
-    return cell_changes(evaluations[other.name], evaluations[ranking.foremost.name])
+    return cell_changes(theirs, ours)
 
 
 def alike(ranking: Ranking, read: frozenset[str]) -> bool:
@@ -41,16 +43,25 @@ def alike(ranking: Ranking, read: frozenset[str]) -> bool:
     return len(designs) == 1
 
 
+def finite(ranking: Ranking) -> dict[str, None]:
+    """The names of the metrics that are finite in a run, in their order."""
+    of_runs = (run.evaluation.metrics.items() for run in ranking.runs)
+    return {name: None for metrics in of_runs for name, value in metrics if math.isfinite(value)}
+
+
+def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
+    """The metrics that are of the same groups in all runs: those of different groups answer different questions."""
+    read = {name: reads(name, ranking.criterion.catalog) for name in names}
+    same = {each: alike(ranking, each) for each in set(read.values())}
+    return [name for name, each in read.items() if same[each]]
+
+
 def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
     """The criterion's metrics, then the headline ones that a run has and that have a direction."""
     names, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
-    for run in ranking.runs:
-        for name, value in run.evaluation.metrics.items():
-            metric = catalog.lookup(name)
-            if metric.headline and metric.better and math.isfinite(value):
-                names[name] = None
-    # metrics of the same name that are of different groups answer different questions
-    return [name for name in names if alike(ranking, reads(name, catalog))][:most]
+    metrics = {name: catalog.lookup(name) for name in finite(ranking)}
+    names |= {name: None for name, metric in metrics.items() if metric.headline and metric.better}
+    return of_one_question(ranking, names)[:most]
 
 
 def judged_section(ranking: Ranking) -> str:
