@@ -62,16 +62,17 @@ def forget() -> None:
 
 
 def _forget(place: Place) -> None:
-    _, timer = _waiting.pop(place, (None, None))
-    if timer is not None:
-        timer.cancel()
+    waiting = _waiting.pop(place, None)
+    if waiting is not None:
+        waiting[1].cancel()
 
 
 def _make(place: Place) -> None:
     with _at_work, forks_wait():
-        make, timer = _waiting.pop(place, (None, None))
-        if make is None or timer is None:
+        waiting = _waiting.pop(place, None)
+        if waiting is None:
             return
+        make, timer = waiting
         timer.cancel()
         try:
             make()
