@@ -1,4 +1,4 @@
-"""Comparability: whether two evaluations may stand in one order, whether row by row, and the reason where not."""
+"""Comparability: whether two evaluations can be ranked together or compared row by row, and if not, why."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def _grouped(evaluation: BaseEvaluation) -> str:
 
 
 def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
-    """Reasons why the runs of several rankings stand in several, of what the comparison reads."""
+    """Reasons why runs are in separate rankings, among the traits that the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
     if Reason.DATA in reasons:

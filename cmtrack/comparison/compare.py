@@ -223,7 +223,7 @@ def compare_evaluations(
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
-    """The first default metric that a run has; where it is undefined for others, that is said of them."""
+    """The first default metric that any run has; runs for which it is undefined are reported as such."""
     return Criterion((next(filter(has, DEFAULTS), FALLBACK),))
 
 

@@ -1,4 +1,4 @@
-"""The result of ``compare``: rankings of runs or of models, and what stands in none with the reasons."""
+"""The result of ``compare``: rankings of runs or of models, and the runs left unranked, with reasons."""
 
 from __future__ import annotations
 

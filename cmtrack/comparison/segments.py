@@ -353,7 +353,7 @@ class _Sample:
 
 
 def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str) -> _Sample | str:
-    """The values of two evaluations by segment, by row where the rows are at hand; a reason where there are none."""
+    """Values of two evaluations by segment, and by row if the rows are available; otherwise a reason."""
     tables = []
     for side in (first, second):
         if column not in _tables(side):

@@ -1,4 +1,4 @@
-"""The question of a comparison: what is said of each option, once.
+"""The question of a comparison: one declaration for each option.
 
 The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a rule file, the
 query of the live page and the snippet that makes a review again are made from it.

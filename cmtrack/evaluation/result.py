@@ -205,7 +205,7 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def row_facts(self) -> RowFacts:
-        """Facts of rows that are, or were, at hand."""
+        """Facts computed while the rows were available."""
         rows, facts, only = self.rows, self.of_rows, single_metrics(self.sections)
         if not isinstance(rows, Predictions):
             return facts

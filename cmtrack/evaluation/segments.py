@@ -175,7 +175,7 @@ class SegmentTable:
         return iter(self.values)
 
     def __getitem__(self, value: Any) -> Evaluation:
-        """The evaluation of one segment, from its rows where they are at hand.
+        """The evaluation of one segment, from its rows if they are available.
 
         Parameters
         ----------

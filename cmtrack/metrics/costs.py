@@ -131,7 +131,7 @@ class Priced(Samples):
         return CostAtShares(value, error, *(found or (math.nan, math.nan)))
 
     def profile(self, level: float, wider: float = 1.0) -> Interval:
-        """The profile-likelihood interval of the mean cost; weights count as so many rows as Kish's number says."""
+        """Profile-likelihood interval of the mean cost; weights count as Kish's effective number of rows."""
         support, place = np.unique(self.costs, return_inverse=True)
         counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(np.float64)
         return profile_of_mean(support, counts * (self.effective(None) / self.total / wider**2), level)

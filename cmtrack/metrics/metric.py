@@ -1,4 +1,4 @@
-"""The :class:`Metric`: name, words and function in one declaration, and the :class:`Section` that metrics stand in.
+"""The :class:`Metric`: name, words and function in one declaration, and the :class:`Section` that holds metrics.
 
 A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the samples. Its influence is the derivative of
 the function, taken there, or one that the function brings in closed form; standard errors, intervals, errors by cluster

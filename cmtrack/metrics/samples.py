@@ -229,7 +229,7 @@ class Weighted(Samples):
         raise NotImplementedError
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
-        """The values (C,) that stand in the cells' places of a table; None where it has another shape."""
+        """The values (C,) of a table at the cells' places; None if the table has another shape."""
         raise NotImplementedError
 
     def influence(self, metric: Metric) -> FloatArray | None:

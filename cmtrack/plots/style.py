@@ -258,7 +258,7 @@ def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float |
 
 
 def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
-    """Such a renderer in the figure's resolution, for an image of so many pixels."""
+    """A renderer in the figure's resolution, for an image of a given size in pixels."""
     make: Any = Raster
     return make(width, height, figure.dpi)
 

@@ -72,7 +72,7 @@ def fewest_to_tie(only_a: int, only_b: int, confidence_level: float = 0.95) -> i
 
 
 def fewest_to_tie_losses(gaps: FloatArray, reach: FloatArray, confidence_level: float = 0.95) -> int | None:
-    """At most so many labels make a difference of mean losses tied by Wald, the largest reaches first."""
+    """Upper bound on the labels that tie a difference of mean losses (Wald), largest changes first."""
     order = np.argsort(-reach, kind="stable")
     gaps, reach = gaps[order], reach[order]
     n, steps = len(gaps), np.concatenate(([0.0], np.cumsum(reach)))
@@ -85,7 +85,7 @@ def fewest_to_tie_losses(gaps: FloatArray, reach: FloatArray, confidence_level: 
 def fewest_by_moves(
     types: IntArray, counts: IntArray, size: int, gap_of: Callable[[FloatArray, FloatArray], float]
 ) -> int | None:
-    """At most so many labels turn the order by a metric of two matrices; exact where one does.
+    """Upper bound on the labels that reverse the order of two matrices by a metric; exact if it is one.
 
     Greedy over types of rows (label, answer of A, answer of B) and new labels; each move is evaluated exactly, of more
     than 400 those of the largest influence.

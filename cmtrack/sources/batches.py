@@ -105,7 +105,7 @@ class Work:
 
 
 def rows_at_once(width: int) -> int:
-    """Rows of a batch with so many numbers in a row."""
+    """Rows per batch, given the numbers in each row."""
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(width, 1)))
 
 

@@ -48,7 +48,7 @@ def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
-    """Read a plain file by a function; ValueError if it is none or cannot be read."""
+    """Read a plain file by a function; ValueError if it is no plain file or cannot be read."""
     try:
         open_file(path, own=True).close()
         return read()

@@ -1,4 +1,4 @@
-"""Statistics and rows with their classes in another order: what stands by class moves, all else stays as it is."""
+"""Statistics and rows with their classes reordered: per-class values move, all others stay."""
 
 from __future__ import annotations
 

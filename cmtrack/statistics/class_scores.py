@@ -69,7 +69,7 @@ def channels_of(n_classes: int) -> int:
 
 
 class ClassTally(ScoreTally):
-    """Counts of the probabilities of each class in the making."""
+    """Accumulator of counts of each class's probabilities."""
 
     def __init__(self, n_classes: int, limit: int) -> None:
         super().__init__(n_classes, channels_of(n_classes), limit)
@@ -125,7 +125,7 @@ class HitCounts(Record):
 
 
 class HitTally(ScoreTally):
-    """Counts by hit probability in the making.
+    """Accumulator of counts by hit probability.
 
     ``accept``, shape (S, K, K), bool.
     """

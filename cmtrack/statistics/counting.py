@@ -59,7 +59,7 @@ AT_ONCE = 1 << 18
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Rows of a matrix of so many columns that are computed at a time."""
+    """Rows of a matrix to compute at a time, given its number of columns."""
     return blocks(n_rows, max(1, AT_ONCE // max(width, 1)))
 
 

@@ -1,4 +1,4 @@
-"""Wrong values of a table, counted over all batches of its rows, and what is said of them."""
+"""Invalid values of a table, counted over all batches, and their error message."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def compare_by(
 
 
 def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) -> tuple[int, int]:
-    """Runs known to be judged on the rows that most are, and reviews that these stand in.
+    """Number of runs judged on the most common test rows, and of the reviews that contain them.
 
     Where a ``part`` of the experiments' runs is compared, their stores are asked, for a few hundred runs at most.
     """
@@ -265,7 +265,7 @@ def _with_sizes(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient])
 
 
 def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
-    """The first default metric that is logged or tagged as undefined; under a grouping, one to be had."""
+    """The first default metric logged or tagged as undefined; under a grouping, the first that can be computed."""
     if options.grouping is not None:
         first = sorted(runs, key=lambda run: run.run_id)[:1]
         found, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
