@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -23,6 +24,8 @@ sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_page
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
 os.environ["PYTHONSTARTUP"] = str(_ROOT / "docs" / "_pages" / "drawings.py")
+
+gc.set_threshold(50_000, 20, 20)  # a build makes little garbage: a tenth of its time went into looking for it
 
 import example_gallery  # noqa: E402 - docs/_ext is on the path now
 
