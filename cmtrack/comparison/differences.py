@@ -165,7 +165,7 @@ class Differences:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
 

@@ -111,7 +111,7 @@ class Resolution:
             name, difference (from the leader), standard_error, smallest_difference, and rows_more, further rows that
             would show a true difference of this size, 0 where these show it and NaN without a difference.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         rows = []
         for name, error in self.errors.items():

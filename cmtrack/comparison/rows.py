@@ -485,7 +485,7 @@ def missed(comparison: Comparison, at_least: int | None) -> Missed:
 
 def together(comparison: Comparison) -> pd.DataFrame:
     """See :meth:`cmtrack.Comparison.together`."""
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     runs = together_with(comparison)
     sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}

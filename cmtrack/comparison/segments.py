@@ -136,7 +136,7 @@ class SegmentDifferences:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per segment; p_interaction is that of the pair, adjusted for all pairs."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame(
             {
@@ -206,7 +206,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per column, metric, other run and segment."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True) if self.pairs else pd.DataFrame()
 

@@ -615,7 +615,7 @@ class Evaluation(BaseEvaluation):
         0   fine   1.0    50.0
         1  fraud  50.0     1.0
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         priced = self._views.seen(Priced)
         if priced is None:

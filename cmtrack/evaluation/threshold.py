@@ -194,7 +194,7 @@ class Threshold:
             threshold, the six counts and the metrics of ``binary/`` that they give, and cost where there are costs.
             These are apparent numbers: a row picked from them is too favourable.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         columns = {"threshold": self.thresholds}
         columns |= {metric.name.removeprefix("binary/"): values_of(metric, self.counts) for metric in SIX}

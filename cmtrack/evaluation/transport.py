@@ -772,7 +772,7 @@ class Transported:
             metric, here, there, low, high (of the population that has these shares; of the target's own labels, where
             its scores told them), change, why; and missed, the sensitivity, where the shares were estimated.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         estimated = self.moved.target.estimated is not None
         here, nothing, rows = self.evaluation.metrics, (math.nan, math.nan), []

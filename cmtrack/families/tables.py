@@ -75,7 +75,7 @@ class FamilyMatrix:
 
     def to_frame(self) -> pd.DataFrame:
         """The values with rows named ``actual`` and columns named ``predicted``, ``OOF`` last."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = [*self.codes, OOF]
         return pd.DataFrame(
@@ -221,7 +221,7 @@ class CodeAnswer:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per outcome: outcome (right, sibling, out of family), code, share, low, high, documents, too few."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         rows = [("right", self.code, self.right, *self.right_interval)]
         rows += [
@@ -301,7 +301,7 @@ _SIDES = (("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"), ("actual", ACTUAL,
 
 def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
     """One row per code (see :meth:`FamilyEvaluation.code_table`)."""
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     codes, families = statistics.codes, statistics.families
     names = np.array([*families.names, None], dtype=object)[:-1]
@@ -337,7 +337,7 @@ def _most_frequent_partners(statistics: FamilyStatistics, matching: str) -> tupl
 
 def family_table(statistics: FamilyStatistics, results: Results) -> pd.DataFrame:
     """One row per family (see :meth:`FamilyEvaluation.family_table`)."""
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     families = statistics.families
     sizes = zip(families.names, np.diff(families.starts).tolist(), strict=True)

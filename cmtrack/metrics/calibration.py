@@ -349,7 +349,7 @@ class CalibrationCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per score."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         blocks = self.table.blocks
         return pd.DataFrame({

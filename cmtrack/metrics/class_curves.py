@@ -286,7 +286,7 @@ class ClassCalibration:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class; the columns are those of :class:`CalibrationOfClass`."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
 

@@ -96,7 +96,7 @@ class NetBenefit:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per threshold."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = ("thresholds", "value", "low", "high", "band_low", "band_high", "all", "standardized", "avoided")
         return pd.DataFrame({name: getattr(self, name) for name in names})

@@ -72,7 +72,7 @@ class PrecisionRecallCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per threshold."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")})
 
@@ -154,7 +154,7 @@ class GainsCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per threshold."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")})
 

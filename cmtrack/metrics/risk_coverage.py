@@ -146,7 +146,7 @@ class RiskCoverage:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per confidence."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("confidence", "coverage", "risk")})
 

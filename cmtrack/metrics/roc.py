@@ -92,7 +92,7 @@ class RocCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per threshold."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = ("thresholds", "fpr", "tpr", "tnr", "tp", "fn", "imp", "fp", "tn", "imn")
         return pd.DataFrame({name: getattr(self, name) for name in names})

@@ -517,7 +517,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     def to_frame(self) -> pd.DataFrame:
         """One row: value, interval, count, shares of the variance, fit."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
         row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
@@ -670,7 +670,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class: label, share with its interval, and the number in this target with its interval."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = ("count", "count_low", "count_high")
         numbers = self.n_target * np.stack((self.class_shares.values, *self.class_shares.realised))

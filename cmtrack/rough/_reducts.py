@@ -73,7 +73,7 @@ class AttributeSubsets:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per judged subset, small ones first and the best of a size before others."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         sizes = self.members.sum(axis=1)
         found = {frozenset(reduct) for reduct in self.reducts}

@@ -110,7 +110,7 @@ class RoughApproximations:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         columns = {
             "size": self.class_sizes,
@@ -250,7 +250,7 @@ class RoughBounds:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class; NaN where a bound needs the classifier of most frequent classes."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         unknown = np.full(len(self.labels), math.nan)
         lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound

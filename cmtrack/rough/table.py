@@ -221,7 +221,7 @@ class GranuleTable:
 
     def to_frame(self) -> pd.DataFrame:
         """The counts: rows named by the granules' values, columns by class."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = [str(name) for name in self.attributes]
         if len(names) == 1:

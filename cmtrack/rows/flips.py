@@ -136,7 +136,7 @@ class Flips:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per part: part, n, broken and fixed, each with the ends of its interval, and the adjusted p-value."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         columns: dict[str, Any] = {"part": list(self.parts), "n": self.n}
         for name in ("broken", "fixed"):

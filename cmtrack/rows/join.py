@@ -48,7 +48,7 @@ def places_in(
 
 
 def _by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     if not isinstance(table, pd.DataFrame):
         raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}")
@@ -91,7 +91,7 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
 
     ValueError if an id repeats in the table, or none is there.
     """
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     lacking = np.flatnonzero(pd.isna(np.asarray(column)))
     if len(lacking):

@@ -138,7 +138,7 @@ class SegmentSearch:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per segment, the worst first."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         names = [name for name in SearchedSegment.__dataclass_fields__ if name not in ("where", "clusters")]
         table: dict[str, Any] = {"segment": [one.text for one in self.segments]}

@@ -29,7 +29,7 @@ def file_kind(name: str) -> str:
 def column_names(path: Path) -> list[str]:
     """Names of the file's columns; ValueError as in :func:`read_frame`."""
     if file_kind(path.name) == "CSV":
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return readable(path, lambda: [str(name) for name in pd.read_csv(path, nrows=0, sep=_separator(path)).columns])
     import pyarrow.parquet as pq
@@ -39,7 +39,7 @@ def column_names(path: Path) -> list[str]:
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """The file, or the named columns of it; ValueError if it is of another kind or cannot be read."""
-    import pandas as pd
+    from cmtrack._pandas import pd
 
     names = None if columns is None else list(columns)
     if file_kind(path.name) == "Parquet":

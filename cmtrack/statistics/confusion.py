@@ -148,7 +148,7 @@ class ConfusionMatrix(Record):
 
     def to_frame(self) -> pd.DataFrame:
         """The counts with rows named ``actual`` and columns named ``predicted``."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame(
             self.counts,

@@ -161,7 +161,7 @@ class ReducedConfusionMatrix(Record):
 
         The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum it.
         """
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         top = np.column_stack((self.counts, self.mismatches))
         names = [*self.labels, "IM"]

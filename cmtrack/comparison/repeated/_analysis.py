@@ -114,7 +114,7 @@ class RepeatedResult:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model, best first."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         gaps = {gap.name: gap for gap in self.differences}
         columns = ("difference", "low", "high", "pvalue", "adjusted_pvalue", "worse", "equivalent", "better")

@@ -39,7 +39,7 @@ class RopeProbabilities:
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(self)])
 

@@ -55,7 +55,7 @@ class RepeatedDifference:
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(self)])
 
@@ -339,7 +339,7 @@ class Pairwise:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per pair."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         rows = [
             {

@@ -46,7 +46,7 @@ class Friedman:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per test."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         rows = [
             ("Friedman chi-square", self.chi_square, self.df, math.nan, self.pvalue),
@@ -130,7 +130,7 @@ class Nemenyi:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per pair, first less second."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         rows = [
             (i, j, self.ranks[i] - self.ranks[j], float(self.pvalues[i, j]))

@@ -143,7 +143,7 @@ class Summary:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model."""
-        import pandas as pd
+        from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
 
