@@ -305,7 +305,7 @@ def test_regrouping_is_not_said_to_be_progress(filled, tmp_path):
 def test_the_class_table_holds_no_nan_and_no_line_breaks():
     judged = evaluate(["a", "a", "b", "c"], ["a", "b", "b", "b"], labels=["a", "b", "c", "d"])
     table = class_table(judged)
-    shown = dict(zip(table["label"], table["result"], strict=True))
+    shown = {row["label"]: row["result"] for row in table}
     assert not any("nan" in text or "\n" in text for text in shown.values())
     assert shown["c"].startswith("recall 0.000 [")
     assert " · precision undefined" in shown["c"]
