@@ -1,4 +1,4 @@
-"""Saved evaluations: one versioned JSON file, and the rows beside it as Parquet; what all kinds have in common."""
+"""Saved evaluations: one versioned JSON file, with the rows beside it as Parquet; shared by all kinds."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def read_file(path: Path) -> str:
 
 
 def to_read(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """The part of a file that people and other programs read; it follows from the statistics."""
+    """The human- and machine-readable part of a file; it follows from the statistics."""
     return {
         "labels_digest": evaluation.labels_digest,
         "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},
@@ -168,7 +168,7 @@ def _check_sizes(data: dict[str, Any]) -> None:
 
 
 def read_level(level: Any) -> float:
-    """A confidence level out of a file."""
+    """Read a confidence level from a file."""
     if not 0 < float(level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
     return float(level)
@@ -193,7 +193,7 @@ class _Refused(ValueError):
 
 
 def checked_table(content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]) -> Any:
-    """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
+    """The named columns of a Parquet file; its metadata are checked before any data are read.
 
     ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size
     when it is unpacked.

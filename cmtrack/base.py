@@ -94,7 +94,7 @@ class BaseEvaluation(ABC):
         """Remarks made during construction."""
 
     def asking(self, **changes: Any) -> Self:
-        """The same data under a question that differs in these entries."""
+        """The same data under a question with these entries changed."""
         changed: Self = replace(self, spec=replace(self.spec, **changes))  # type: ignore[type-var]  # all are dataclasses
         return changed
 
@@ -140,7 +140,7 @@ class BaseEvaluation(ABC):
         return tuple(name for name in self.metrics if self.catalog.lookup(name).headline)
 
     def influence(self, metric: str) -> FloatArray | None:
-        """The part that each row, or document, adds to the error of a metric, shape (n,).
+        """The contribution of each row, or document, to the error of a metric, shape (n,).
 
         The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
         comes from the difference of their values. None where the metric has no influence function.
@@ -163,7 +163,7 @@ class BaseEvaluation(ABC):
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Codes of each row's answer as far as a metric reads it, shape (n,); None if unknown by row.
+        """Codes of each row's answer as a metric reads it, shape (n,); None if unknown by row.
 
         Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
         """
@@ -206,7 +206,7 @@ class BaseEvaluation(ABC):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of the parts of the labels, by their names."""
+        """The numbers of classes, codes or other parts of the labels, by name."""
         return {}
 
     @property
@@ -222,16 +222,16 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """The parts, by name, that must be the same for two evaluations to be put in one order, besides the data."""
+        """The named parts that two evaluations must share to be ranked together, besides the data."""
 
     @property
     @abstractmethod
     def catalog(self) -> Catalog:
-        """The metrics that this evaluation knows: the built-in ones of its kind, and those that it was given."""
+        """The metrics of this evaluation: the built-in ones of its kind, and custom ones."""
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, groups or codes with samples that an average leaves out: they are never predicted."""
+        """The classes, groups or codes with samples that an average leaves out because they are never predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
         """The same evaluation with intervals of another confidence level."""
@@ -299,7 +299,7 @@ class BaseEvaluation(ABC):
     @classmethod
     @abstractmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
-        """The evaluation that plain data of :meth:`to_json` hold.
+        """Rebuild the evaluation from the plain data of :meth:`to_json`.
 
         Raises
         ------

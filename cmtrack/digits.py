@@ -22,7 +22,7 @@ def _fixed(value: float, places: int) -> str:
 
 
 def number(value: float, ends: Interval | None = None) -> str:
-    """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
+    """A number with the digits that its interval supports; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
     if math.isinf(value):
@@ -76,7 +76,7 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with more digits close to 0 and 100 %, and one at most beyond."""
+    """A share in per cent, with more digits close to 0 and 100 %, and at most one beyond."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
@@ -138,7 +138,7 @@ def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
 
 
 def p_text(value: float, least: float = 0.001) -> str:
-    """A p-value, or a probability of simulated draws; ``≤`` where it is the least that can come out."""
+    """A p-value, or a share of simulated draws; ``≤`` at the smallest possible value."""
     if math.isnan(value):
         return "–"
     if value < 0.001:

@@ -368,7 +368,7 @@ def _read_key(run: Run, by: str) -> str | None:
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
-    """The model of each run; runs without a block have no say in what tells the models apart."""
+    """The model of each run; runs without a block do not count in choosing what distinguishes models."""
     blocked = [_read_key(candidate.run, blocks.by) is not None for candidate in candidates]
     if blocks.model is not None:
         names = [_read_key(candidate.run, blocks.model) for candidate in candidates]
@@ -415,7 +415,7 @@ def _of(table: Mapping[tuple[str, str], Candidate], model: str) -> list[str]:
 
 
 def _check_alike(table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]) -> None:
-    """Refuse runs of one block that were judged on other rows, or in another way, than the others of it."""
+    """Refuse runs of one block that were judged on different rows, or in a different way."""
     traits = {place: Traits.of(candidate.evaluation) for place, candidate in table.items()}
     often = Counter(traits.values())
     strays: list[str] = []

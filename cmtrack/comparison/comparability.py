@@ -292,7 +292,7 @@ def _grouped(evaluation: BaseEvaluation) -> str:
 
 
 def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
-    """Reasons why runs are in separate rankings, among the traits that the comparison reads."""
+    """Reasons why runs are in separate rankings, limited to what the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
     if Reason.DATA in reasons:
@@ -301,7 +301,7 @@ def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
 
 
 def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
-    """For each of several rankings what tells it from the others, such as "grouped by “parity”"."""
+    """The distinguishing part of each of several rankings, such as "grouped by “parity”"."""
     reasons = _between(rankings, read)
     if reasons == [Reason.DATA] or not reasons:  # their sizes may say it
         sizes = Counter(ranking.evaluation.statistics.digest.rows for ranking in rankings)
@@ -323,14 +323,14 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
 
 
 def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """The words for how the runs of several rankings were judged differently; empty where there is one ranking."""
+    """The differences in how the runs of several rankings were judged; empty if there is one ranking."""
     if len(rankings) < 2:
         return ""
     return " and ".join(reason.value for reason in _between(rankings, read)) or Reason.DATA.value
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
-    """A sentence that says why there is more than one ranking; nothing where there is one."""
+    """A sentence on why there is more than one ranking; empty if there is one."""
     why = how_apart(rankings, read)
     if not why:
         return ()

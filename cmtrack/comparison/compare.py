@@ -108,12 +108,12 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def rules(self) -> tuple[TieBreaker, ...]:
-        """The tie-breakers, as they stand; a user's metric means something only in :func:`rules_of`."""
+        """The tie-breakers, parsed only; a custom metric has a meaning only in :func:`rules_of`."""
         return rules_of(self, OPEN)
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The criterion of ``rank_by``, as it stands; a user's metric means something only in :func:`criterion_of`."""
+        """The criterion of ``rank_by``, parsed only; a custom metric has a meaning only in :func:`criterion_of`."""
         return criterion_of(self, OPEN)
 
     @cached_property
@@ -124,7 +124,7 @@ class CompareOptions(CompareSpec):
         return Blocks(self.block, self.model, self.block_kind, self.rope, self.test_train_ratio)
 
     def check(self) -> None:
-        """Check every text by reading it; a metric of a user's own may be declared by an evaluation that is read later.
+        """Parse every text early; a custom metric may be declared by an evaluation that is read later.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class CompareOptions(CompareSpec):
         self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - reading checks them
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """The arguments, as a review shows them: without credentials, and of own metrics the names."""
+        """The arguments as a review shows them: without credentials; custom metrics by name."""
         given = {name: getattr(self, name) for name in self.entries()}
         given["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
@@ -153,7 +153,7 @@ class CompareOptions(CompareSpec):
         return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """The evaluation with the own metrics, the grouping and the costs that are asked for, its numbers computed.
+        """The evaluation with the requested custom metrics, grouping and costs, its numbers computed.
 
         Raises
         ------
@@ -175,12 +175,12 @@ class CompareOptions(CompareSpec):
 
 
 def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
-    """The tie-breakers, whose metrics mean what the catalog says."""
+    """The tie-breakers, their metrics resolved by the catalog."""
     return tuple(TieBreaker.parse(text, catalog) for text in several(options.tie_breakers))
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
-    """The criterion of ``rank_by``, whose metrics mean what the catalog says; None where it was not given."""
+    """The criterion of ``rank_by``, its metrics resolved by the catalog; None if not given."""
     return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
 
 
@@ -315,7 +315,7 @@ def shares_in_words(shares: Any, positive: Any = None) -> str:
 
 
 def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str) -> GateResult:
-    """A gate's result for an evaluation, with the difference from the baseline where the gate reads one.
+    """A gate's result for an evaluation, with the difference from the baseline if the gate reads one.
 
     The metric of the criterion says by which step rows are right, where rows are meant that break.
     """
@@ -344,7 +344,7 @@ def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
-    """The one class or group that is ever predicted, where a metric is of the counts and the rows are of several."""
+    """The one class or group that is ever predicted, for a metric of counts on rows of several classes."""
     entry = evaluation.catalog.lookup(metric)
     counted = entry.of in ("binary", "whole table") and entry.section in RESERVED  # others have reasons of their own
     if not counted or not isinstance(evaluation, Evaluation):
@@ -361,7 +361,7 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Notes where runs are ranked by an average that leaves out classes that they never predict."""
+    """Notes on rankings by an average that leaves out classes that a run never predicts."""
     notes = []
     for metric in criterion.metrics:
         left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]

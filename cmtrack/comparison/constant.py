@@ -35,7 +35,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class ConstantAnswer:
-    """The best constant answer by a metric, and what a model gains over it.
+    """The best constant answer by a metric, and the gain of a model over it.
 
     Of metrics of labels and costs it is one class, always: that of the best value. Of metrics of probabilities each
     class gets its share of the rows as its probability. Where a correlation of it is undefined, its denominator being
@@ -248,7 +248,7 @@ def _of_classes(like: Evaluation) -> Predictions:
 
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
-    """The metric, where a constant answer has a value of it."""
+    """The metric, if it is defined for a constant answer."""
     if not isinstance(evaluation, Evaluation) or evaluation.none is not None or metric not in evaluation.metrics:
         return None
     entry = evaluation.catalog.lookup(metric)
@@ -281,7 +281,7 @@ def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_o
 
 
 def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int | None, int]:
-    """The best constant answer of a row for each class, and how many answers may be the best one."""
+    """The best constant answer from one row per class, and the number of answers that may be the best."""
     totals = like.confusion_matrix.counts.sum(axis=1)
     rows = _of_classes(like)
     if entry.needs == "probabilities":
@@ -346,7 +346,7 @@ def _pair(
 
 
 def _exact(first: FloatArray, second: FloatArray, rows: Predictions) -> float:
-    """McNemar's exact p-value where both metrics are shares of all rows, each counted in or not; else NaN."""
+    """McNemar's exact p-value if both metrics are shares of all rows, each row a hit or a miss; else NaN."""
     if rows.clusters is not None or (rows.weights is not None and rows.weights.dtype.kind != "i"):
         return math.nan
     if not all(np.all(np.minimum(np.abs(x), np.abs(x - 1)) < 1e-9) for x in (first, second)):
@@ -358,7 +358,7 @@ def _exact(first: FloatArray, second: FloatArray, rows: Predictions) -> float:
 
 
 def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
-    """Of each draw the largest error of a run's gain, in standard errors, ascending."""
+    """The largest error of a run's gain in each draw, in standard errors, ascending."""
     joint = covariance(gains, rows.weights, rows.clusters)
     variance = np.diag(joint)
     has_error = variance > _ROUNDING * max(float(variance.max()), np.finfo(float).tiny)
@@ -371,7 +371,7 @@ def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
 def _judged(
     gain: float, error: float, degrees: float, exact: float, level: float, drawn: FloatArray, others: int, answers: int
 ) -> tuple[float, float, float]:
-    """Two-sided p-value and interval, which say the same, of the best of several runs over the best of several answers.
+    """Two-sided p-value and matching interval of the best of several runs over the best of several answers.
 
     ``drawn``: the largest of the runs' errors, ascending; none of a single run.
     ``others``: further runs, taken as independent (Šidák).
@@ -379,7 +379,7 @@ def _judged(
     """
 
     def above(statistic: float) -> float:
-        """The probability that the best of equal runs is so far above."""
+        """The probability that the best of equal runs leads by this much."""
         below = float(ndtr(statistic)) ** (1 + others)
         if len(drawn):
             place = np.searchsorted(drawn, statistic, side="right")

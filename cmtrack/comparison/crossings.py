@@ -23,7 +23,7 @@ _LEAST = 0.001
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A metric's paired difference of two models against the share of positives.
+    """A metric's paired difference between two models, by share of positives.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Crossing:
 
     @property
     def pieces(self) -> tuple[tuple[float, float, int], ...]:
-        """Shares from low to high, and which of both is shown to be better there: 1, 2, or 0 for neither."""
+        """Shares from low to high, and the model shown to be better there: 1, 2, or 0 for neither."""
         reach = normal_quantile(self.confidence_level) * self.standard_error
         low, high = self.difference - reach, self.difference + reach
         ends = sorted({*_zeros(self.shares, low), *_zeros(self.shares, high)})
@@ -96,7 +96,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _zeros(x: FloatArray, y: FloatArray) -> tuple[float, ...]:
-    """The places where a line of pieces changes its sign."""
+    """The zeros of a piecewise linear function."""
     k = np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0)
     crossed = x[k] + (x[k + 1] - x[k]) * y[k] / (y[k] - y[k + 1])
     return tuple(sorted({*crossed.tolist(), *x[1:-1][y[1:-1] == 0].tolist()}))
@@ -162,7 +162,7 @@ def crossing(
 
 
 def _at(evaluation: Evaluation, share: float, metric: str) -> tuple[float, FloatArray]:
-    """A metric at a share of positives, and what each row adds to its error within the classes."""
+    """A metric at a share of positives, and each row's contribution to its error within the classes."""
     moved = evaluation.at(share).moved
     term = moved.term(metric)
     parts = None if term is None else moved.within(term)
@@ -173,7 +173,7 @@ def _at(evaluation: Evaluation, share: float, metric: str) -> tuple[float, Float
 
 
 def _cells(rows: Predictions, others: Predictions) -> tuple[tuple[Predictions, Predictions], FloatArray]:
-    """One row for each actual class and both answers, by its weight, and what its squared influence weighs."""
+    """One row for each actual class and pair of answers, by its weight, and the weight of its squared influence."""
     size = len(rows.labels)
     code = (rows.actual * size + rows.predicted) * size + others.predicted
     cells, place = np.unique(code, return_inverse=True)

@@ -282,7 +282,7 @@ def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
 def paired(
     evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None, of_rows: bool = False
 ) -> Paired | None:
-    """All differences of a metric between evaluations of the same rows; None where one has no error by row.
+    """All differences of a metric between evaluations of the same rows; None if one of them has no error by row.
 
     ``clusters``, of shape (n,), optional: numbers of rows that belong together.
     ``of_rows``: whether few rows widen an interval, too, as few clusters do.
@@ -343,7 +343,7 @@ def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name:
 
 
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Degrees of freedom of a metric's own error: the effective clusters less one, infinite without clusters."""
+    """Degrees of freedom of a metric's error: effective clusters minus one; infinite without clusters."""
     clusters = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
     return max((clusters or {}).get(name, math.inf) - 1, 1.0)
 
@@ -362,7 +362,7 @@ def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None
 def randomization_test(
     first: Evaluation, second: Evaluation, metric: str, *, n_resamples: int = 1000, seed: int = 0
 ) -> float:
-    """Two-sided p-value of a difference in any metric, without a distribution's assumption.
+    """Randomization test: two-sided p-value of a difference in any metric, free of distributional assumptions.
 
     Each row's two predictions are exchanged by a coin, again and again.
 

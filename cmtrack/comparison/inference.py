@@ -80,7 +80,7 @@ class Pairs:
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
-    """Normal errors with a covariance, shape (n_draws, R); runs whose difference has no error get the same ones."""
+    """Normal errors with a covariance, shape (n_draws, R); runs whose difference has no error get equal draws."""
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T  # the symmetric one: no sign is left to rounding
     draws: FloatArray = np.random.default_rng(seed).standard_normal((n_draws, len(covariance))) @ root
@@ -88,7 +88,7 @@ def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -
 
 
 def representatives(covariance: FloatArray, values: FloatArray | None = None) -> IntArray:
-    """For each run the first run that has the same errors, and the same value where values are given, shape (R,)."""
+    """The first run with the same errors (and the same value, if values are given) for each run, shape (R,)."""
     variance = np.diag(covariance)
     apart = variance[:, None] + variance[None, :] - 2 * covariance
     same = apart <= SAME * max(float(variance.max(initial=0)), np.finfo(float).tiny)
@@ -179,7 +179,7 @@ def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spre
 def posterior_draws(
     values: FloatArray, covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0, level: bool = False
 ) -> FloatArray | None:
-    """Draws of the true values, shape (n_draws, R); None of fewer than three distinct runs.
+    """Draws of the true values, shape (n_draws, R); None for fewer than three distinct runs.
 
     Resamples of the rows, or draws of ``N(values, covariance)``, take the leader's luck for merit: of equal runs they
     give it .4 to .5 where one in six is true. The spread of the true values is therefore learned from the runs, and
@@ -217,7 +217,7 @@ def posterior_draws(
 def reach_of_best(
     errors: FloatArray, variance: FloatArray, confidence_level: float, others: int = 0
 ) -> tuple[float, float]:
-    """Normal quantiles of the interval of a run that was picked: against the picking, and on both sides.
+    """Normal quantiles for the interval of a selected run: one-sided against the selection, and two-sided.
 
     The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first quantile for c and the
     ordinary z: its error is at most the largest of all R errors, and picking a largest value cannot push it down
@@ -259,7 +259,7 @@ def pairs(
     rows: Paired | None = None,
     of_rows: IntArray | None = None,
 ) -> Pairs:
-    """All pairwise differences with family-wise p-values and simultaneous intervals, and the runs that may be best.
+    """All pairwise differences with family-wise p-values and simultaneous intervals; the runs that may be best.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
     ``errors``, of shape (n_draws, R): each draw counts with both signs.
@@ -358,7 +358,7 @@ def pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Of each run the p-value and its critical value, the quantile for each rival, and of each draw the largest |t|."""
+    """Each run's p-value, critical value and quantile for each rival, and each draw's largest |t|."""
 
     pvalue: FloatArray
     critical: FloatArray
@@ -369,7 +369,7 @@ class _Steps:
 def _two_steps(
     errors: FloatArray, error: FloatArray, statistic: FloatArray, both: BoolArray, confidence_level: float
 ) -> _Steps:
-    """The test of each run against the rivals that are not out of the question."""
+    """Two-step test of each run against the rivals that remain after the first step."""
     size, alpha, least = len(error), 1 - confidence_level, normal_quantile(confidence_level)
     first = alpha / 10  # of the error, for the first step
     if size == 2:
@@ -403,7 +403,7 @@ def _two_steps(
 
 
 def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
-    """Of each draw, with both signs, the largest lead of some rivals over run i in standard errors, (2, n_draws)."""
+    """The largest lead of some rivals over run i in each draw, in standard errors, with both signs, (2, n_draws)."""
     largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # a lead below 0 is none
     if not len(rivals):
         return largest

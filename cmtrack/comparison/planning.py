@@ -26,7 +26,7 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Resolution:
-    """Differences that the rows of a ranking can show, from the errors of the differences alone.
+    """Differences that the rows of a ranking can detect, from the errors of the differences alone.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class Resolution:
 
     @property
     def smallest_difference(self) -> float:
-        """The smallest true difference of the leader from the next run that is shown in 80 % of all cases."""
+        """The smallest true difference of the leader from the next run that is detected with 80 % power."""
         return self._reach * next(iter(self.errors.values()), math.nan)
 
     def rows_for(self, difference: float, run: str | None = None) -> float:
-        """Rows, in all, that show a true difference in 80 % of all cases.
+        """Rows, in all, that detect a true difference with 80 % power.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Resolution:
         return self.rows * (self._reach * error / difference) ** 2
 
     def rows_more(self, run: str) -> float:
-        """Further rows that would show a true difference of the size that is seen.
+        """Further rows needed to detect the observed difference, if it is the true one, with 80 % power.
 
         0 where these rows show it, NaN without a difference.
         """
@@ -127,7 +127,7 @@ class Resolution:
 
 
 def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> tuple[float, float]:
-    """Rows that show a true difference from another model, where its errors correlate by .9 with these, and by 0.
+    """Rows that detect a true difference from another model, if its errors correlate with these by .9, and by 0.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def equivalence(difference: float, error: float, margin: float, alpha: float = 0
 
 
 def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
-    """The ranking with the runs that are shown to be as good as the leader, but for the margin.
+    """The ranking with runs marked that are shown to be equivalent to the leader within the margin.
 
     The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both one-sided tests reject.
     """
@@ -230,7 +230,7 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
 
 @dataclass(frozen=True)
 class Looks:
-    """Runs that were judged on the same rows, and the part of the highest value that choosing it is worth.
+    """The runs judged on the same rows, and the selection bias of the highest value.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class Looks:
 
 
 def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float:
-    """The expected error of the largest of R values, if the true ones spread as far as the values tell.
+    """Expected error of the largest of R values, given the estimated spread of the true ones.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ class Ranked(Candidate):
 
     @property
     def picked(self) -> bool:
-        """True if the interval to show allows for the run's having been picked from the others."""
+        """True if the displayed interval allows for the selection of the run."""
         return math.isfinite(self.adjusted_low) and math.isfinite(self.adjusted_high)
 
     @property
@@ -269,23 +269,23 @@ class Ranking:
 
     @property
     def few(self) -> bool:
-        """True if P(best) is rough: how far true values spread is learned from few runs."""
+        """True if P(best) is rough: the spread of the true values is learned from few runs."""
         return len(self.runs) < inference.FEW_FOR_SPREAD
 
     @property
     def shows_ranks(self) -> bool:
-        """True if ranges of ranks are worth showing: of more than two runs, with a posterior and a tested lead."""
+        """True if ranges of ranks are worth showing: more than two runs, with a posterior and a tested lead."""
         lead = self.leader
         return len(self.runs) > 2 and math.isfinite(lead.probability_best) and math.isfinite(lead.difference_low)
 
     @property
     def paired(self) -> bool:
-        """True if all differences use that the rows are the same."""
+        """True if all differences are paired, row by row."""
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """Evaluation of the leader, for what all runs have in common: labels, grouping, positive group, data."""
+        """Evaluation of the leader, for what all runs share: labels, grouping, positive group, data."""
         return self.leader.evaluation
 
 
@@ -296,7 +296,7 @@ def decided(
     margin: float | None,
     choose: bool = True,
 ) -> tuple[tuple[Ranked, ...], Decision]:
-    """The entries, best first, with what a tie-breaker may choose and what is chosen, and the decision."""
+    """The entries, best first, with what a tie-breaker may choose and what is chosen; and the decision."""
     entries = [replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin)) for one in entries]
     near = [one for one in entries if one.within_margin]
     decision = decide([(one.run, one.metrics) for one in near], tie_breakers)
@@ -317,7 +317,7 @@ def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: fl
 
 
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
-    """Parts that may be ranked, that of the most rows first, parents before their children.
+    """Groups that may be ranked, the one with the most rows first, parents before children.
 
     ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
@@ -331,7 +331,7 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 
 
 def decides(parts: Sequence[Sequence[Candidate]]) -> bool:
-    """True if the first part is the one to decide by: of the most rows, or the parents of the next ones."""
+    """True if the first group decides: it has the most rows, or is the parent of the next ones."""
     if len(parts) < 2 or _rows(parts[0]) > _rows(parts[1]):
         return bool(parts)
     depth = _depths([candidate for part in parts for candidate in part])
@@ -343,7 +343,7 @@ def _rows(part: Sequence[Candidate]) -> int:
 
 
 def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Number of the other candidates that each one is nested in, by its run's id."""
+    """Number of other candidates in which each one is nested, by run id."""
     parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
     out = {}
     for run_id in parents:
@@ -429,7 +429,7 @@ def _constants(
     others: int,
     seed: int,
 ) -> tuple[ConstantAnswer, ...]:
-    """The constant answer of each metric, against the run of the best value in it."""
+    """The constant answer for each metric, against the run with the best value."""
     made = []
     for m, name in enumerate(criterion.metrics):
         best = runs[0] if criterion.single else candidates[int(evidence.values[:, m].argmax())]
@@ -442,7 +442,7 @@ def _constants(
 
 
 def identity(candidate: Candidate) -> tuple[str, str]:
-    """Sort key of a candidate where nothing else says an order: its id, then its name."""
+    """Default sort key of a candidate: its id, then its name."""
     return candidate.run_id, candidate.name
 
 
@@ -538,7 +538,7 @@ def _own_interval(
 def _allow_for_picking(
     runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
 ) -> tuple[Ranked, ...]:
-    """The runs, the leader and the chosen one with the interval that allows for the picking.
+    """The runs, with intervals of the leader and the chosen one that allow for selection.
 
     It is the run's own interval, on the metric's scale, at the level of which the quantile against the picking is the
     ordinary one. The end that no picking of the best value can move stays as it is.
@@ -613,7 +613,7 @@ def _pareto(
 
 
 def _undominated(values: FloatArray) -> FloatArray:
-    """Mask of the runs that no other one equals in everything and beats in something; values (..., R, M)."""
+    """Pareto mask of the runs: none other is equal in everything and better in something; values (..., R, M)."""
     ours, theirs = values[..., :, None, :], values[..., None, :, :]
     beaten = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
     return np.asarray(~beaten.any(axis=-1))
@@ -632,7 +632,7 @@ def _fronts(values: FloatArray) -> FloatArray:
 
 
 def _dominated_pvalues(evidence: Evidence) -> FloatArray:
-    """[j, i]: p-value of "j is not better than i in every metric", the largest over the metrics."""
+    """[j, i]: p-value of "j is not better than i in every metric", the maximum over the metrics."""
     size, width = evidence.values.shape
     worst = np.zeros((size, size))
     for m in range(width):
@@ -692,7 +692,7 @@ class Evidence:
         return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
 
     def factors(self, criterion: Criterion) -> FloatArray:
-        """Factor of each metric in the sum that a criterion ranks by: in units of its runs' median standard error."""
+        """Weight of each metric in a weighted sum, in units of its runs' median standard error."""
         if criterion.single:
             return np.ones(1)
         variances = np.einsum("imim->im", self.covariance)[self.known]
@@ -768,7 +768,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """A metric's standard error; from its interval's width where there is no other; NaN where there is none."""
+    """A metric's standard error; from its interval's width if it has none; NaN without either."""
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
         return error

@@ -43,7 +43,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _installed(package: str) -> str:
-    """The version of a package, empty without it: read once, as a process has the packages that it began with."""
+    """The version of a package, empty without it; read once, since a process cannot change its packages."""
     try:
         return version(package)
     except PackageNotFoundError:

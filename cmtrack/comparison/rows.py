@@ -67,7 +67,7 @@ def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
 
 
 def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
-    """The evaluations of two runs of the same rows, by name, their classes in one order.
+    """The evaluations of two runs of the same rows, by name, with their classes in one order.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
 
 
 def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
-    """Evaluations of the rows that all have, by their ids; None where these are not at hand, or none is shared.
+    """Evaluations of their shared rows, joined by id; None without ids, or without shared ones.
 
     Rows that not all have are left out, and rows whose labels differ; a sentence counts them.
     """
@@ -169,7 +169,7 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
 
 
 def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
-    """The step by which rows are right: that of a metric, or of a comparison's criterion; None for the classes."""
+    """The step that decides which rows are right: from a metric, or a comparison's criterion; None for the classes."""
     section, *rest = (metric if isinstance(metric, str) else metric.criterion.metrics[0]).split("/")
     if section == "binary":
         return evaluation.scored
@@ -328,7 +328,7 @@ def deciding(comparison: Comparison, a: str, b: str, metric: str | None, noise: 
 
 
 def accuracy_of(comparison: Comparison) -> str:
-    """The share of rows that are right by the step of the criterion; of the classes without one."""
+    """The accuracy in the step of the criterion; of the classes without one."""
     section, *rest = comparison.criterion.metrics[0].split("/")
     return {"binary": "binary/accuracy", "reduced": f"reduced/{rest[0]}/accuracy"}.get(section, ACCURACY)
 
@@ -351,14 +351,14 @@ def _weighted(side: Predictions) -> BoolArray:
 
 
 def step_accepts(name: str, step: ComposedStep | None) -> bool:
-    """True of a metric that is the share of rows that are right."""
+    """True if a metric is the share of rows that are right."""
     return name == ACCURACY or (step is not None and name.rsplit("/", 1)[-1] == "accuracy")
 
 
 def _losses(
     one: Evaluation, two: Evaluation, name: str, step: ComposedStep | None
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Loss of the second less that of the first, and its reach, by row; None of a metric that is no mean over rows."""
+    """Loss of the second minus that of the first, and its reach, by row; None if the metric is no mean over rows."""
     ours, theirs = rows_of(one), rows_of(two)
     n, k = len(ours), len(one.labels)
     kind = name.rsplit("/", 1)[-1]
@@ -392,7 +392,7 @@ def _losses(
 
 
 def _gap(one: Evaluation, two: Evaluation, name: str, sign: int) -> Callable[[FloatArray, FloatArray], float]:
-    """The lead of the first in a metric of counts, as a function of the two matrices.
+    """The lead of the first in a metric of counts, as a function of both matrices.
 
     Raises
     ------
@@ -437,7 +437,7 @@ def _to_check(comparison: Comparison, pair: dict[str, Evaluation], reach: FloatA
 
 
 def suspicion(sides: list[Predictions]) -> FloatArray:
-    """One less the mean over runs of the label's probability, shape (n,); by labels alone the share that miss it.
+    """One minus the mean over runs of the label's probability, shape (n,); with labels alone the share that miss it.
 
     With probabilities the runs without them are left out. It orders rows as well as any simple rule (cleanlab's
     self-confidence of Northcutt, Jiang and Chuang 2021, on averaged probabilities).

@@ -97,7 +97,7 @@ class Rule:
         return tuple(several(self.values.get("require", ())))
 
     def without_gates(self, rank_by: str | None) -> Rule:
-        """The same rule for a comparison of a run with its baseline, whose gates are checked afterwards.
+        """The same rule for a comparison of a run with its baseline; the gates are checked afterwards.
 
         ``rank_by``: what runs are ranked by instead of what the file says; None: what it says.
         """
@@ -146,7 +146,7 @@ def as_rule(rule: Any) -> Rule:
 
 
 def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
-    """The bytes of a rule file that says what these options say; of those that decide, and where not by default."""
+    """The bytes of a rule file with the non-default options that decide."""
     import yaml
 
     data = {}

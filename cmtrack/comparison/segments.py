@@ -49,7 +49,7 @@ MAX_OTHERS = 5
 
 @dataclass(frozen=True, eq=False)
 class SegmentDifferences:
-    """One metric of two evaluations by segment; S segments.
+    """One metric of two evaluations by segment (S segments).
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class SegmentDifferences:
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
-        """Places of the segments that are shown to differ the other way than all rows do.
+        """Places of the segments with a significant difference opposite to the overall one.
 
         Their intervals lie on the other side of 0 than the overall difference, and the adjusted p-value is at most one
         less the confidence level; none otherwise.
@@ -222,7 +222,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 def by_segment(
     sides: Sequence[tuple[str, BaseEvaluation]], columns: Sequence[str], metrics: Sequence[str], confidence_level: float
 ) -> SegmentComparison:
-    """Compare an evaluation with the ones next to it, at most 5, by segment of the rows.
+    """Compare an evaluation with at most 5 next ones, by segment of the rows.
 
     ``sides``: the one to compare first, such as the leader of a ranking.
     ``columns``: names of columns, or of crossed ones.
@@ -392,7 +392,7 @@ def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
 def _why_unpaired(
     first: Evaluation, second: Evaluation, ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str
 ) -> str:
-    """Reason why segments are not compared row by row; empty where they are."""
+    """Why segments are not compared row by row; empty if they are."""
     apart = why_unpaired(first, second)
     if apart:
         return apart.between(first, second)
@@ -470,7 +470,7 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
-    """The words for each segment whose error rests on too few clusters to tell anything; empty for others."""
+    """A note for each segment with too few clusters for its error; empty for others."""
     degrees = np.full(len(estimates.values), math.inf) if estimates.degrees is None else estimates.degrees
     few = degrees + 1 < FEWEST_CLUSTERS
     return [
@@ -480,7 +480,7 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
-    """Match a segment by its raw name, or by its encoded one in metric names."""
+    """Match a segment by its raw name, or by its encoded name in a metric."""
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 

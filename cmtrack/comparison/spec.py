@@ -60,7 +60,7 @@ def _shares(shares: Any) -> Any:
 
 
 def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
-    """The share of ``0.02``, or shares by name of ``spam=0.02``, as the command line has them."""
+    """Parse a share such as ``0.02``, or shares by name such as ``spam=0.02``, from the command line."""
     named: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.rpartition("=")

@@ -18,7 +18,7 @@ _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "th
 
 
 class NothingToDecideBy(ValueError):
-    """No run has what a tie-breaker reads."""
+    """No run has what a tie-breaker reads: parameter, metric or tag."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class TieBreaker:
         return cls(name, better == "higher", better == "nearest zero", title)
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
-        """Value of a run with the metrics of an evaluation; None where it has nothing, or something undefined."""
+        """Value of a run for this tie-breaker; None if absent or undefined."""
         value = run.read(self.name) if source_of(self.name) else metrics.get(self.name)
         if value is None:
             return None
@@ -111,7 +111,7 @@ class Decision:
 
 
 def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
-    """Choose among runs, best first: the first rule that tells the remaining ones apart, then the next.
+    """Choose among runs, best first: by the first rule that separates the remaining ones, then the next.
 
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
     the given order is chosen.
@@ -133,7 +133,7 @@ def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieB
 
 
 def place_of(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:
-    """Sort key of a value among all: the smallest wins, and none is last."""
+    """Sort key of a value among all: the smallest wins; None comes last."""
     if value is None:
         return True, 0
     if any(isinstance(other, str) for other in all_values):

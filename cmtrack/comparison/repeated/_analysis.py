@@ -148,7 +148,7 @@ def analyse(
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
-    """Analyse models over repeated runs: the leader, and the others that may be as good.
+    """Analyse models over repeated runs: the leader, and the others that may be equally good.
 
     ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there is no value.
     ``names``: by default the column numbers.
