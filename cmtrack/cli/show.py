@@ -35,12 +35,13 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool,
         raise click.UsageError("--card and --json exclude each other")
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri)
-        if card:
-            click.echo(evaluation.card(), nl=False)
-            return
         from cmtrack.cli import summary
 
-        data = summary.as_data(evaluation)
+        data = {} if card else summary.as_data(evaluation)
+        section = evaluation.card() if card else ""
+    if card:
+        click.echo(section, nl=False)
+        return
     if as_json:
         echo_json(where | data)
         return

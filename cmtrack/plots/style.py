@@ -196,8 +196,8 @@ def _line(words: str) -> Image.Image:
     height = 1.8 * TINY_SIZE / 72 * DPI
     raster: Any = Raster(columns(words) * TINY_SIZE / 72 * DPI + DPI, height, DPI)  # type: ignore[no-untyped-call]
     high, below = raster.get_text_width_height_descent(words, font, False)[1:]
-    ascent, descent, _ = raster._get_font_height_metrics(font)
-    middle = (max(high - below, ascent) - max(below, descent)) / 2
+    tall, deep = raster.get_text_width_height_descent("lp", font, False)[1:]
+    middle = (max(high - below, tall - deep) - max(below, deep)) / 2
     pixels = np.asarray(raster.buffer_rgba())
     pixels[:] = 255
     ink = raster.new_gc()
