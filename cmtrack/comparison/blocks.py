@@ -53,7 +53,7 @@ class Blocks:
                 raise ValueError(f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
-        """The kind by the rows of each block, of which one evaluation is given; one that was given is checked by them.
+        """The kind of repetition, by the rows of each block's given evaluation; a stated kind is checked.
 
         ValueError if some blocks hold the same rows and others do not, or the rows contradict the kind.
         """

@@ -114,7 +114,7 @@ def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
 
 
 def _cluster_sums(evaluation: Evaluation, samples: ScoreTable) -> Sums | None:
-    """Sums over rows that belong together of the weighted values that rows have by their cell; None without such rows.
+    """Sums by cluster of the weighted values that rows have by their cell; None without clusters.
 
     ``samples``: whose cells the values stand in.
     """

@@ -25,7 +25,7 @@ _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "targ
 
 
 class Lost(Enum):
-    """A loss of a regrouping, or of what is added without the rows; the value is the note that people read."""
+    """A loss of a regrouping, or of adding something without the rows; the value is the note for people."""
 
     SCORES = (
         "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
@@ -127,7 +127,7 @@ def _from_rows(
     grouping: Grouping,
     prices: FloatArray | None,
 ) -> tuple[Statistics, set[Lost]]:
-    """All statistics anew; calibration and target scores, which are not among the rows, where they still serve.
+    """All statistics anew; calibration and target scores, which are not among the rows, if still valid.
 
     So do segments where the rows do not hold theirs, as those of files of earlier versions.
     """
@@ -141,7 +141,7 @@ def _from_rows(
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, set[Lost]]:
-    """The statistics that still hold, and what is lost."""
+    """Carry over the statistics that still hold, and record the losses."""
     kept = _still_valid(statistics, old, new)
     if kept.moments is None:
         return kept, set()

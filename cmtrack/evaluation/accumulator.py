@@ -224,7 +224,7 @@ class Accumulator:
         self._keep(0, kept)
 
     def _columns(self) -> list[Any]:
-        """The columns of the rows that wait; None for what was not given."""
+        """The columns of the buffered rows; None for absent ones."""
         *columns, segments, weights = (list(parts) for parts in zip(*self._waiting, strict=True))
         if any(part is not None for part in weights):  # a batch without weights has weight 1
             kind = np.int64 if self._weights_are == FREQUENCY else np.float64
@@ -234,7 +234,7 @@ class Accumulator:
         return [*joined[:-1], [SegmentRows.joined(parts) for parts in zip(*segments, strict=True)], joined[-1]]
 
     def _keep(self, size: int, kept: Statistics) -> None:
-        """Add statistics; those of equal size merge, like the digits of a binary number that counts up."""
+        """Add statistics; those of equal size merge, like carries of a binary counter."""
         while self._collected and self._collected[-1][0] <= size:
             smaller, before = self._collected.pop()
             kept, size = before + kept, max(size, smaller) + 1

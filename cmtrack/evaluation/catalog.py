@@ -52,7 +52,7 @@ OPEN = replace(BUILT_IN, open=True)
 
 
 def check_headline(names: Iterable[str]) -> tuple[str, ...]:
-    """The names of metrics that are to be shown first; any that a metric of a user's own may have is taken."""
+    """Validate the names of headline metrics; any name that a custom metric may have is accepted."""
     if isinstance(names, str):
         raise TypeError(f"headline must be a list of names of metrics, got {names!r:.80}")
     checked = tuple(dict.fromkeys(names))

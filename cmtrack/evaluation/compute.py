@@ -81,7 +81,7 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
 
 
 def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
-    """The grouping that asks for one class among several, or the class that was meant."""
+    """The grouping that singles out one class among several, or the class that was meant."""
     if positive not in labels:
         return near(str(positive), map(str, labels))
     groups = f"{{{positive!r}: [{positive!r}], 'other': {listed([label for label in labels if label != positive])}}}"
@@ -111,7 +111,7 @@ def deciding(
 
 
 def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """True where a single column of probabilities is that of the first of two classes."""
+    """True if a single column of probabilities is about the first of two classes."""
     if step is None or len(order) != 2:
         return False
     return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
@@ -182,7 +182,7 @@ def compute_single(
 
 
 def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept]) -> None:
-    """Metrics of cmtrack's own that mean nothing in this evaluation, with the reason."""
+    """Built-in metrics that mean nothing in this evaluation, with the reason."""
     for name in numbers.keys() & results.metrics.keys():
         put_kept(results, catalog.lookup(name), numbers[name])
 
@@ -308,7 +308,7 @@ def _warnings(
 
 
 def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
-    """Remark on predictions that would be right if the classes were in another order; empty where they would not.
+    """Remark on predictions that would be right with the classes in another order; else empty.
 
     It is made where the accuracy is below the share of the most frequent class, and another order gives an accuracy of
     at least 0.5 that is above this share by more than two standard errors.
@@ -366,7 +366,7 @@ _FEW_ERRORS = {
 
 
 def _few_errors(wrong: float, names: Collection[str]) -> list[str]:
-    """Warning of few wrong predictions, with what they make approximate; none where no metric is of that kind."""
+    """Warning of few wrong predictions, naming the metrics that they make approximate; None without such metrics."""
     named = [one for part, words in _FEW_ERRORS.items() if any(part in name for name in names) for one in words]
     if not named:
         return []
@@ -395,7 +395,7 @@ def scaled_rows_warning(rows: int) -> str:
 
 
 def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -> list[str]:
-    """The warning of classes, or groups, that are never predicted, if there are some."""
+    """The warning of classes, or groups, that are never predicted; None without any."""
     names = [quoted(labels[k]) for k in passed_over("precision_macro", table)]
     they, are, them = ("they have", "are", "them") if len(names) > 1 else ("it has", "is", "it")
     words = f"{averages} leave {them} out, {counted} {them} as 0"

@@ -204,7 +204,7 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
 
 
 def one_of_both(y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
-    """The scores that are given with their argument's name, and the rule for their sums."""
+    """The scores that are given, with their argument's name and the rule for their sums."""
     if y_score is None:
         if y_pred is None and y_prob is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
@@ -219,7 +219,7 @@ class ScaledProbabilitiesWarning(UserWarning):
 
 
 def tell_scaled(statistics: Statistics) -> None:
-    """Warn the caller of the caller of rows of probabilities that were scaled, where there are any."""
+    """Warn the caller's caller of rows of probabilities that were scaled, if there are any."""
     if statistics.scaled_rows:
         warnings.warn(scaled_rows_warning(statistics.scaled_rows), ScaledProbabilitiesWarning, stacklevel=3)
 
@@ -231,7 +231,7 @@ def assemble(
     weights_are: str | None,
     rows: Predictions | None = None,
 ) -> Evaluation:
-    """An evaluation from statistics, with the positive class or group written down as it was used."""
+    """An evaluation from statistics; the positive class or group is recorded as used."""
     check_own(statistics, step, spec.extra_metrics)
     return Evaluation(statistics, spec.settled(statistics.matrix.labels, step, weights_are), rows)
 

@@ -164,7 +164,7 @@ def evaluate_table(
 
 @dataclass(eq=False)
 class _Classes:
-    """The classes of a table in the order that :func:`cmtrack.evaluate` gives them."""
+    """The classes of a table, in the order of :func:`cmtrack.evaluate`."""
 
     source: Source
     columns: Columns
@@ -173,7 +173,7 @@ class _Classes:
     declared: bool = False
 
     def known(self) -> tuple[Label, ...] | None:
-        """The classes, where they are known before the rows are."""
+        """The classes, if they are known before the rows are read."""
         if self.labels is not None:
             return _checked(self.labels)
         categories, kinds = self._categories, {label_kind(self.source.schema.field(name).type) for name in self._names}
@@ -191,7 +191,7 @@ class _Classes:
         return (False, True) if kind is bool else None
 
     def seen(self, tally: Tally) -> tuple[Label, ...]:
-        """The classes that the rows have, with those that categories, columns or groups name."""
+        """The classes of the rows, and those that categories, columns or groups name."""
         chosen = [one for one in self._categories if one is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         if chosen:
@@ -235,7 +235,7 @@ class _Reader:
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
-        """The labels; where there are no probabilities, all that is counted."""
+        """Count the labels of a table, if it has no probabilities."""
         columns = self.columns
         if columns.scores:
             columns = replace(columns, weight=None, row_ids=None, segments=())
@@ -255,7 +255,7 @@ class _Reader:
         return tally
 
     def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
-        """For each number of columns of probabilities which of them is that of each class.
+        """The class of each probability column, for each number of columns.
 
         Where there is not one for each class, wrong numbers in the columns are refused first.
         """
@@ -274,7 +274,7 @@ class _Reader:
 
     @property
     def categories(self) -> dict[str, list[Any]]:
-        """The values, in order, of the columns that divide the rows, where someone put them in an order."""
+        """The ordered values of categorical segment columns."""
         by_name = {name: self.source.categories(name) for name in self.columns.dividing}
         return {name: values for name, values in by_name.items() if values is not None}
 
@@ -324,7 +324,7 @@ def _scored(
 
 
 def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
-    """For each class the place of its probability among ``width`` columns; -1 for the one of two that has none."""
+    """For each class the place of its probability among ``width`` columns; -1 for the class of two without a column."""
     order = counting.labels
     if width == 1 and len(order) == 2:
         if alone is None:
@@ -342,7 +342,7 @@ def _place(columns: Columns, width: int, counting: Counting, alone: int | None) 
 
 
 def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
-    """The place of each class among the names; -1 for the other one of two classes where one is named."""
+    """The place of each class among the names; -1 for the unnamed one of two."""
     by_text = {str(name): place for place, name in enumerate(names)}
     places = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, place in zip(order, places, strict=True) if place < 0]

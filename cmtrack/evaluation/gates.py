@@ -109,7 +109,7 @@ class Gate:
 
     @property
     def of_flips(self) -> bool:
-        """True if rows are meant that the run breaks or fixes against the baseline."""
+        """True if the gate is about rows that the run breaks or fixes against the baseline."""
         return self.metric.split("/")[0] == FLIPS.name
 
     @property
@@ -123,7 +123,7 @@ class Gate:
         return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
-        """True if a value is within the bound; an undefined one is not."""
+        """True if a value is within the bound; False for an undefined one."""
         return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
@@ -201,7 +201,7 @@ class Gate:
         return GateResult(self, math.nan, False, reason, undecided=defined)
 
     def _meant(self, value: float, ends: Interval) -> float:
-        """The number that is held against the bound."""
+        """The number to compare with the bound."""
         if self.absolute:
             value, ends = abs(value), _absolute(ends)
         return ends[_BOUNDS.index(self.end)] if self.end else value
@@ -209,7 +209,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate and what became of it.
+    """A gate and its outcome.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class GateResult:
 
     @property
     def found(self) -> str:
-        """The value with four digits, and its segment; the reason where there is none."""
+        """The value with four digits, and its segment; the reason if there is none."""
         return self.reason or self._shown.replace("-", "−")
 
     @property

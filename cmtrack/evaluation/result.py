@@ -144,7 +144,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def weights_are(self) -> str | None:
-        """Kind of the sample weights: "frequency" (numbers of equal rows), "sampling" (robust errors), None without."""
+        """Kind of the sample weights: "frequency" (repeated rows), "sampling" (robust errors), None without."""
         return self.spec.weights_are
 
     @property
@@ -190,7 +190,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def cluster_errors(self) -> dict[str, float] | None:
-        """Standard errors by clusters of rows that belong together, where ``groups`` were given."""
+        """Cluster-robust standard errors, if ``groups`` were given."""
         return self.of_rows.cluster_errors
 
     @property
@@ -200,7 +200,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def effective_clusters(self) -> dict[str, float] | None:
-        """Effective number of clusters by metric: intervals take Student's quantile with one less."""
+        """Effective number of clusters by metric: intervals use Student's quantile with one degree of freedom less."""
         return self.of_rows.effective_clusters
 
     @cached_property
@@ -238,7 +238,7 @@ class Evaluation(BaseEvaluation):
         return self._computed.results
 
     def size_of(self, metric: str) -> float:
-        """The (effective) number of samples that a share is of; NaN of other metrics."""
+        """The (effective) sample size of a share; NaN for other metrics."""
         return self._results.sizes.get(metric, math.nan)
 
     @cached_property
@@ -281,7 +281,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels that are classes: all of them but the one that stands for no span."""
+        """The labels that are classes: all but the null-span label."""
         return tuple(label for label in self.labels if label != self.none or self.none is None)
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
@@ -311,7 +311,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that must be equal for two evaluations to be ranked together, as far as their metrics read them."""
+        """Parts that two evaluations must share to be ranked together, as far as their metrics depend on them."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
         priced = () if self.prices is None else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
@@ -471,7 +471,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def calibrates_itself(self) -> bool:
-        """True where :attr:`prevalence` is that of the labelled rows themselves, whose labels tell it."""
+        """True if :attr:`prevalence` is estimated from the labelled rows themselves, whose labels already show it."""
         return self.statistics.labelled is None and self.statistics.target is None
 
     @property
@@ -963,7 +963,7 @@ class Evaluation(BaseEvaluation):
         return replace(other, kept_numbers=(kept | (self.kept_numbers or {})) or None)
 
     def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with errors that account for the clusters of its rows; unchanged where there are none."""
+        """The same evaluation with cluster-robust errors; unchanged without clusters."""
         if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
             return self
         weights, clusters = self.rows.weights, self.rows.clusters
@@ -1039,11 +1039,11 @@ class Evaluation(BaseEvaluation):
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
-        """True for a metric of the user's own whose function is not known here."""
+        """True for a custom metric whose function is not known here."""
         return any(known.name == metric and known.value is None for known in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
-        """The metrics of one's own that can be computed; a warning names the others."""
+        """The custom metrics that can be computed; a warning names the others."""
         lost = [metric.name for metric in self.extra_metrics if metric.value is None]
         if lost:
             warnings.warn(f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3)
@@ -1075,7 +1075,7 @@ class Evaluation(BaseEvaluation):
         )
 
     def extra_data(self) -> list[dict[str, Any]]:
-        """The metrics of one's own as plain data: their words and numbers, without their functions."""
+        """The custom metrics as plain data: words and numbers, without functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def to_json(self) -> str:
@@ -1181,7 +1181,7 @@ class Evaluation(BaseEvaluation):
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """True for a metric that doubles with the samples, as counts do; a metric of the user's own is tried."""
+    """True for a metric that doubles with the samples, as counts do; a custom metric is tried."""
     own = evaluation.catalog.lookup(name)
     if own not in evaluation.extra_metrics:
         return own.interval == "count"

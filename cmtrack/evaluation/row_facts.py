@@ -16,7 +16,7 @@ ByMetric = dict[str, float]
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Facts that rows gave, by metric.
+    """Facts computed from rows, by metric.
 
     ``cluster_errors``: standard errors by clusters of rows that belong together.
     ``effective_clusters``: effective number of clusters: of sums s of a cluster's influence values (sum of s²)² / sum

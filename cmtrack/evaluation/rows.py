@@ -160,7 +160,7 @@ def frame_of(
 
 
 def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4) -> dict[str, Any]:
-    """The columns of a table, each as a series with an entry for each row of the evaluation; null where it has none.
+    """The columns of a table, each as a series with one entry per row of the evaluation; null without a match.
 
     ValueError if the rows of the table are not those of the evaluation, or are not here.
 
@@ -197,7 +197,7 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
-    """Rows whose segment by a declared column, or whose value in a column of the table, is this one."""
+    """Mask of the rows in a segment, by a declared column or a column of the table."""
     for one in rows.segments:
         if one.name == column:
             for values, wanted in ((one.values, plain_value(value)), (value_texts(one.values), str(value))):

@@ -83,7 +83,7 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     @property
     def note(self) -> str:
-        """A sentence where rows belong together and are not here: metrics then have values and no intervals."""
+        """A sentence for clustered rows that are not available: metrics then have values and no intervals."""
         lacking = any(table.without_clusters for table in self._tables.values())
         return "metrics of segments have no intervals: rows belong together, and they are not here" if lacking else ""
 
@@ -233,7 +233,7 @@ class SegmentTable:
         return pd.concat(blocks, ignore_index=True)
 
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
-        """The differences to the rest; none is shown where the gap may be 0."""
+        """The differences to the rest; none is shown if the gap may be 0."""
         level = self.evaluation.confidence_level
         gaps = differences(inside, outside, level)
         low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
@@ -269,7 +269,7 @@ class SegmentTable:
         return "the worst first" if between > 0 else "the largest first, as chance explains all differences"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
-        """Intervals on the metric's own scale that hold together for all segments of all columns: low and high ends.
+        """Simultaneous intervals over all segments of all columns, on the metric's own scale: low and high ends.
 
         Raises
         ------
@@ -282,7 +282,7 @@ class SegmentTable:
         return self.own_intervals(metric, level) if inside.n is None or together < 2 else inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Intervals at a level that holds for each segment alone."""
+        """Intervals for each segment alone, not simultaneous."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -293,7 +293,7 @@ class SegmentTable:
 
     @property
     def codes(self) -> IntArray | None:
-        """Place of each row's segment in :attr:`values`, shape (n,); None where the rows are not at hand."""
+        """Place of each row's segment in :attr:`values`, shape (n,); None without the rows."""
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
@@ -331,7 +331,7 @@ class SegmentTable:
 
     @property
     def without_clusters(self) -> bool:
-        """True where rows belong together and are not here, so that nothing tells how sure a segment's value is."""
+        """True for clustered rows that are not available, so that no segment's value has an error."""
         return self.evaluation.cluster_errors is not None and self._rows is None
 
     def _evaluation(self, place: int) -> Evaluation:
@@ -376,7 +376,7 @@ class SegmentTable:
         return {}
 
     def _judge(self, metrics: Sequence[str], outside: bool = False) -> None:
-        """Compute metrics of all segments, or of the rows outside each, that are not known yet."""
+        """Compute metrics that are missing, of all segments or of the rows outside each."""
         wanted = tuple(metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known)
         by_rows = tuple(metric for metric in wanted if self._needs_rows(metric))
         if by_rows:

@@ -94,7 +94,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """The error of estimated shares, and how it hangs together with that of the metrics.
+    """The error of estimated shares, and its dependence on that of the metrics.
 
     ``labelled``, ``target``, shape (S, S): covariance of the shares of the strata by the labelled rows and by the
         target's.
@@ -198,7 +198,7 @@ class Parts(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """One metric at the target: its samples there, and where in them it stands."""
+    """One metric at the target: its samples there, and its place in them."""
 
     name: str
     metric: Metric
@@ -332,7 +332,7 @@ class Moved:
         return (Parts(numbers[0] ** 2, 0.0, numbers[1]), means) if whole else None
 
     def _centred(self, term: _Term) -> tuple[Any, Any, FloatArray | None] | None:
-        """Standard errors, spreads of one row of the target, and means by stratum; None where they are not known."""
+        """Standard errors, spreads of one row of the target, and means by stratum; None if unknown."""
         samples, strata = term.samples, self.target.strata
         if type(samples).within is Samples.within:
             return None
@@ -359,7 +359,7 @@ class Moved:
         return math.nan if alone is None or spread is None else spread**2 * float(np.max(alone.total))
 
     def _by_row(self, term: _Term) -> Parts | None:
-        """By the rows themselves, those that belong together summed; None where they tell nothing of the metric."""
+        """By the rows, summed by cluster; None if they have no influence on the metric."""
         influence, rows = self.within(term), self.evaluation.rows
         if influence is None or not isinstance(rows, Predictions):
             return None
@@ -386,7 +386,7 @@ class Moved:
         return psi, within, self.factors[rows.actual]
 
     def fallback(self, term: _Term) -> Interval | None:
-        """The interval by effective numbers of rows, where an error of 0 or an end of the range leaves none."""
+        """The interval by effective sample size, if an error of 0 or an end of the range leaves none."""
         results = Results(self.evaluation.confidence_level)
         parts = self.evaluation.catalog.find(term.name)[1]
         if term.metric in self.evaluation.extra_metrics:
@@ -431,7 +431,7 @@ class MovedByScores(Moved):
 
     @cached_property
     def _joint(self) -> tuple[Influence, FloatArray, FloatArray, IntArray, IntArray]:
-        """The cells as rows, the distribution of each class over them, and their classes and bins."""
+        """The cells as rows, the distribution of each class over them, and their classes and bins jointly."""
         binned, cells = self.estimated.binned, self.estimated.cells
         assert binned is not None  # the caller has asked for cells, which have it
         assert cells is not None
@@ -583,25 +583,25 @@ class Transported:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics of the population that has these shares."""
+        """Standard errors of the metrics of the population with these shares."""
         errors = {name: math.sqrt(parts.labelled + parts.target) for name, (parts, _) in self._parts.items()}
         return ByName(errors, "standard error of")
 
     @property
     def own_standard_errors(self) -> dict[str, float]:
-        """Standard errors about the metrics of the target's own labels; empty where its size is not known."""
+        """Standard errors about the metrics of the target's own labels; empty if its size is unknown."""
         parts = {} if math.isnan(self.rows) else {name: parts for name, (parts, _) in self._parts.items()}
         errors = {name: math.sqrt(part.labelled + part.realised / self.rows) for name, part in parts.items()}
         return ByName(errors, "own standard error of")
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics of the population that has these shares."""
+        """(low, high) of the metrics of the population with these shares."""
         return ByName(self._intervals(self.standard_errors), "interval of")
 
     @cached_property
     def own_intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics of the target's own labels; empty where its size is not known."""
+        """(low, high) of the metrics of the target's own labels; empty if its size is unknown."""
         return ByName(self._intervals(self.own_standard_errors, True), "own interval of")
 
     def _intervals(self, errors: Mapping[str, float], realised: bool = False) -> dict[str, Interval]:
@@ -721,7 +721,7 @@ class Transported:
         return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
-        """Test whether labelled rows of the target are answered, within each class, as the labelled rows here.
+        """Test whether predictions within each class are alike for labelled rows of the target and the rows here.
 
         Parameters
         ----------
@@ -748,7 +748,7 @@ class Transported:
         return statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else math.nan
 
     def _tested(self) -> str:
-        """The test of the assumption, and what it would miss."""
+        """The test of the assumption, and the shift that it would miss."""
         if self.moved.target.estimated is None:
             return _UNTESTED
         if math.isnan(self.fit_pvalue):
@@ -786,7 +786,7 @@ class Transported:
         return frame.assign(missed=frame["metric"].map(self.sensitivity.get)) if estimated else frame
 
     def _why(self, name: str, change: float) -> str:
-        """The class whose share moves a metric most, in words."""
+        """The class whose share moves a metric most, for people."""
         if math.isnan(change):
             return self.undefined.get(name, "")
         if abs(change) <= _SAME:
@@ -922,7 +922,7 @@ def _listed(table: FloatArray, predicted: IntArray, place: IntArray) -> tuple[In
 
 
 def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Shares that an estimate has told, with its error as if it were of other rows than the evaluated ones."""
+    """Estimated shares, with their error as if from other rows than the evaluated ones."""
     labels, step = evaluation.labels, evaluation.scored
     if isinstance(estimate, ClassPrevalenceEstimate):
         if set(estimate.classes) != set(labels) or not np.isfinite(estimate.class_shares.values).all():

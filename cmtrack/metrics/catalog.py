@@ -56,7 +56,7 @@ class Sections:
         return next(((metric, match.groupdict()) for match, metric in tried if match), None)
 
     def of(self, metric: Metric) -> Section | None:
-        """The section of a metric; None of one of a user's own."""
+        """The section of a metric; None for a custom one."""
         return self._section_of.get(metric.name)
 
 
@@ -104,7 +104,7 @@ class Catalog:
     open: bool = False
 
     def with_own(self, own: Iterable[Metric]) -> Catalog:
-        """The same sections with these metrics of a user's own."""
+        """The same sections with these custom metrics."""
         return replace(self, own=tuple(own))
 
     @classmethod

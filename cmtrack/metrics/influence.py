@@ -1,4 +1,4 @@
-"""Influence values: what one row adds to the error of a metric.
+"""Influence values: the contribution of one row to the error of a metric.
 
 For a metric g, ``g_estimated - g ~ mean of psi_i``; so its standard error is ``sqrt(sum (w_i psi_i)^2) / sum w_i``,
 that of a difference of two models on the same rows comes from ``psi_A - psi_B``, and rows that belong together
@@ -96,7 +96,7 @@ class Influence:
 
 
 def _number(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
-    """The number of the class or group in a metric's name."""
+    """The number of the class or group that a metric's name contains."""
     return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
 
 
@@ -181,12 +181,12 @@ def covariance(
 
 
 def few_clusters(n: int) -> float:
-    """n / (n - 1), by which a sum of squares of few clusters is too small; 1 for a single one, which has none."""
+    """Small-sample factor n / (n - 1) for sums of squares of n clusters; 1 for a single one, which has none."""
     return n / (n - 1) if n > 1 else 1.0
 
 
 def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray) -> float:
-    """Number of equal clusters that tell a standard error as surely: (sum of s^2)^2 / sum of s^4 of clusters' sums s.
+    """Effective number of clusters of a standard error: (sum of s^2)^2 / sum of s^4 over clusters' sums s.
 
     ``psi``, ``weights``, ``clusters``: as in :func:`standard_error`.
 

@@ -120,7 +120,7 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
 
 
 def size_of_share(share: Any, error: Any, known: Any) -> Any:
-    """Number of samples that a share with a standard error is as sure as: share (1 - share) / error^2.
+    """Effective sample size of a share with a standard error: share (1 - share) / error^2.
 
     ``known`` where the share is 0 or 1, or has no error. Numbers or arrays.
     """
@@ -233,7 +233,7 @@ def least_correlation(
     degrees: float = math.inf,
     many: int | None = None,
 ) -> Interval | None:
-    """Interval of the least of m correlations: from their least lower end to their least simultaneous upper end.
+    """Interval of the least of m correlations: from the lowest lower end to the lowest simultaneous upper end.
 
     The least estimate is biased downward, and where several true values are alike it is far from normal. The least
     true value lies above a lower end only where its own does, and below all upper ends unless one of the m is wrong

@@ -151,7 +151,7 @@ class Metric:
 
     @property
     def widest(self) -> float:
-        """The most that two values can differ by; of what is best nearest to zero, two distances from it."""
+        """The largest difference of two values; for metrics best nearest to zero, of two distances from it."""
         return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
 
     def heading(self, brief: bool = False) -> str:
@@ -244,7 +244,7 @@ class Metric:
         return error, samples.denominator_of(self)
 
     def _error_of_count(self, samples: Samples) -> Any:
-        """The standard error of a count of weighted samples."""
+        """The standard error of a weighted count."""
         known = self.function.spread(samples.argument(), False)
         if known is not NotImplemented:
             return known
@@ -252,7 +252,7 @@ class Metric:
         return None if psi is None else samples.standard_error(psi)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
-        """The number that :meth:`Samples.informing` gives, where an interval needs it."""
+        """The result of :meth:`Samples.informing`, for intervals that need it."""
         if error is None or not math.isfinite(self.high - self.low):
             return None
         if self.interval != "logit" and not np.any(error <= ROUNDING):
@@ -263,7 +263,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Section:
-    """Metrics whose names have one beginning.
+    """Metrics whose names share a prefix.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Metrics of one's own: checked when they are given, computed like the others, and written with their numbers.
+"""Custom metrics: checked on entry, computed like the others, stored with their numbers.
 
 A file holds no functions. An evaluation that is read where a function is not known keeps the numbers that were written;
 whatever needs the function (other counts, rows) leaves the metric undefined and says why.
@@ -28,7 +28,7 @@ _LONGEST = 2000
 
 @dataclass(frozen=True)
 class Kept:
-    """The numbers that a file holds of a metric whose function is not known.
+    """Stored numbers of a metric whose function is unknown.
 
     ``ends``, (float, float) or None: its interval at ``level``.
     ``reason``: why it is undefined, where it is.
@@ -129,7 +129,7 @@ def put_own(
 
 
 def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
-    """The numbers that were kept, in place of any that were computed."""
+    """Put stored numbers in place of computed ones."""
     name, value, error = metric.name, kept.value, kept.error
     for computed in (results.errors, results.intervals, results.sizes):
         computed.pop(name, None)

@@ -209,7 +209,7 @@ class Paired:
         return replace(self, values=-self.values, bounds=(-self.bounds[1], -self.bounds[0]), shares=shares)
 
     def take(self, places: IntArray) -> Paired:
-        """Some of the evaluations, in their order."""
+        """Select some of the evaluations, in their order."""
         both, shares = np.ix_(places, places), self.shares
         if shares is not None:
             shares = replace(shares, only_row=shares.only_row[both], squares=shares.squares[both])
@@ -219,7 +219,7 @@ class Paired:
 
 
 def only_differ(number: int, unit: str) -> str:
-    """The words where too few rows or clusters differ."""
+    """The words for too few differing rows or clusters."""
     return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
 
 
@@ -264,7 +264,7 @@ def _discordant(
     weights: FloatArray | IntArray | None,
     clusters: IntArray | None,
 ) -> Discordant | None:
-    """The discordant rows where values are shares of the same rows, which is seen from their influence functions.
+    """The discordant rows of values that are shares of the same rows, as their influence functions show.
 
     That of a share has two values inside its denominator, for hits and misses, and is 0 outside.
     """

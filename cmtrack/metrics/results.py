@@ -38,7 +38,7 @@ class ByName(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Clusters:
-    """Standard errors, p-values and effective numbers that account for rows that belong together.
+    """Cluster-robust standard errors, p-values and effective numbers.
 
     ``n``: number of clusters; None in evaluations that an earlier version wrote.
     ``effective``: effective number of clusters of each error.
@@ -96,7 +96,7 @@ class Results:
         self._put_computed(metric, samples, name or metric.name, value, spread, more=more, ends=ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
-        """True for what holds for independent rows only, where rows belong together."""
+        """True for numbers that hold for independent rows only, if the rows are clustered."""
         return self.clusters.n is not None and metric.function.independent == "value"
 
     def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
@@ -125,7 +125,7 @@ class Results:
         return None if alone or not np.isfinite(values).any() else metric.function.ends(samples.argument())
 
     def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Any) -> tuple[Any, ...]:
-        """Value and error with one more sample, half of it flipped, where a metric's interval is of these; or nothing.
+        """Value and error with one more sample, half of it flipped, if the metric's interval uses these; else nothing.
 
         With clusters the one stands for as many samples as their errors are alike, at most a cluster.
         """

@@ -1,4 +1,4 @@
-"""The test of calibration for rows that belong together.
+"""The test of calibration for clustered rows.
 
 Their labels are not independent draws, so the differences of labels and scores are summed by cluster and the sums'
 signs are drawn instead. This needs the rows. Signs reject too often where labels are sparse or scores sharp, since a

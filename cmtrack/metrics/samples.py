@@ -112,11 +112,11 @@ class Samples:
         raise NotImplementedError
 
     def denominator_of(self, metric: Metric) -> float | None:
-        """The effective denominator of a share of exactly 0 or 1; None where it is not known."""
+        """The effective denominator of a share of exactly 0 or 1; None if unknown."""
         return None
 
     def informing(self, metric: Metric) -> Any:
-        """Effective number of samples that a metric without error rests on, as a share would; None where not known."""
+        """Effective sample size of a metric without error, as for a share; None if unknown."""
         return None
 
     def with_flipped(self, size: Any) -> Samples | None:

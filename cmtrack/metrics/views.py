@@ -88,7 +88,7 @@ class EvaluationViews(Views):
         return self.seen(samples, metric.of, step)
 
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
-        """The samples of a kind, by default the first of their class; None where metrics of it do not apply."""
+        """The samples of a kind, by default the first of their class; None if its metrics do not apply."""
         key = kind or samples.kinds[0], step
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
@@ -129,7 +129,7 @@ class EvaluationViews(Views):
         return views
 
     def forget(self) -> None:
-        """Drop what grows with the square of the classes; it is made again when it is asked for."""
+        """Drop what grows with the square of the number of classes; it is recomputed on request."""
         self._seen = {key: found for key, found in self._seen.items() if not KINDS[key[0]].by_pairs}
 
     # -- tables ----------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
 
 
 def thinned(step: int) -> str:
-    """Words on names that are left out, for the name of an axis."""
+    """The part of an axis name that says that names are thinned out."""
     return "" if step == 1 else f" (every {text.ordinal(step)} is named)"
 
 

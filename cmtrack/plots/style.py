@@ -243,7 +243,7 @@ class Raster(RendererAgg):
         return size
 
     def _get_font_height_metrics(self, prop: Any) -> tuple[float | None, float | None, float | None]:
-        """Ascent, descent and gap of lines in pixels: what matplotlib else reads of the font for every text."""
+        """Ascent, descent and gap of lines in pixels, which matplotlib would read from the font for every text."""
         return _heights(prop, self.dpi)
 
 
@@ -281,7 +281,7 @@ class _Canvas(FigureCanvasAgg):
 
 @contextmanager
 def placed_once(figure: Any) -> Iterator[None]:
-    """Nothing that changes where ticks are happens to the figure meanwhile."""
+    """Place ticks once while nothing that moves them happens to the figure."""
     figure.places = {}
     try:
         yield
@@ -290,7 +290,7 @@ def placed_once(figure: Any) -> Iterator[None]:
 
 
 class _Placed(Axis):
-    """An axis whose ticks and labels are placed once in a drawing, and not again for each part beside them."""
+    """An axis whose ticks and labels are placed once per drawing, not once for each part beside them."""
 
     def _once(self, name: str, *args: Any) -> Any:
         places, place = getattr(root_figure(self.axes), "places", None), getattr(super(), name)
@@ -323,7 +323,7 @@ class _YAxis(_Placed, YAxis):
 
 
 class PlacedAxes(Axes):
-    """Axes with such an axis on each side."""
+    """Axes with a :class:`_Placed` axis on each side."""
 
     def _init_axis(self) -> None:
         super()._init_axis()  # type: ignore[misc]
