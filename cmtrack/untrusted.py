@@ -125,7 +125,7 @@ def without_credentials(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A text that may be printed: control characters and marks that reorder text become ``\x1b`` and their like.
+    r"""A text that is safe to print: control and bidirectional characters become ``\x1b`` and the like.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def for_page(html: str) -> str:
 
 
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
-    """A plain file, opened to be read; nothing else is waited for.
+    """Open a plain file for reading; never block on anything else.
 
     ValueError if it is a link, a folder, a pipe, a device or anything else but a plain file; OSError if it cannot be
     read.
@@ -255,7 +255,7 @@ def unpacked(text: Any, size: int) -> bytes:
 
 
 def tracking_uri(value: Any) -> str:
-    """The URI of a tracking store out of a file.
+    """The URI of a tracking store from a file.
 
     ValueError if it is no text of one line, or of a scheme that no store has.
     """

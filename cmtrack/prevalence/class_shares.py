@@ -103,7 +103,7 @@ class ClassShares:
 def joint_ends(
     values: FloatArray, covariance: FloatArray, reach: FloatArray, joint: bool = True
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest of each share (K,) that lie within ``reach`` standard errors of the estimate.
+    """The lowest and the highest of each share (K,) within ``reach`` standard errors of the estimate.
 
     Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes apart, one share may
     be larger only as far as the other can be smaller; Wald's interval of each reaches far beyond.
@@ -449,7 +449,7 @@ class BinnedShares:
         )  # fmt: skip
 
     def fitted_to(self, tilt: float) -> FloatArray:
-        """The shares that would be estimated of a large target whose scores are tilted, shape (K,)."""
+        """The shares estimated for a large target with tilted scores, shape (K,)."""
         fitted = self._fitted(self.n * self.tilted(self.densities.T, tilt).T @ self.shares)
         return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
 
@@ -467,6 +467,6 @@ class BinnedShares:
 
     @cached_property
     def missed_move(self) -> FloatArray:
-        """The most that a tilt which the test would miss moves each share, shape (K,); NaN without a test."""
+        """The largest effect on each share of a tilt that the test would miss, shape (K,); NaN without a test."""
         moves = [np.abs(one.fitted_to(tilt) - self.shares) for one in self.ways for tilt in one.missed]
         return np.max(moves, axis=0) if moves else np.full(len(self.counts), math.nan)

@@ -200,7 +200,7 @@ def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1:
 
 
 def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, ends: Interval | None) -> tuple[str, ...]:
-    """Reasons to distrust an estimate, or to read it with care; with ends of its interval those at 0 and 1 too."""
+    """Reasons to distrust an estimate, or to read it with care; with interval ends, also those at 0 and 1."""
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):

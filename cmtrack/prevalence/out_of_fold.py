@@ -1,4 +1,4 @@
-"""Labelled scores out of fold with the fold of each, and the scores that the models of all folds give a target.
+"""Out-of-fold labelled scores with their folds, and a target's scores by the models of all folds.
 
 Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model, fitted on all rows,
 gives a target are another distribution, and for some learners a very different one. Where each of the K models scores
@@ -149,7 +149,7 @@ def pooled(labelled: Counted, size: int) -> Counted:
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
-    """The labelled scores without each fold, where these hold every class that all do; none if there are no folds."""
+    """The labelled scores without each fold, if every class remains; an empty list without folds."""
     whole, rests = pooled(labelled, size), []
     if isinstance(labelled, TopScoreCounts):
         rests = [whole - block for block in labelled.blocks(size)]

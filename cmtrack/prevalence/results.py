@@ -111,7 +111,7 @@ def sample_plan(
 
 
 def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
-    """Label the round(count) highest scores positive; equal scores stay together."""
+    """Label the round(count) highest scores positive; equal scores get one label."""
     wanted = round(count)
     if wanted <= 0:
         return CountedLabels(np.zeros(len(scores), dtype=bool), 0)
@@ -405,7 +405,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def missed_move(self) -> float:
-        """The most that a shift which the test of the fit would miss moves the value; NaN where there is no test.
+        """The largest effect on the value of a shift that the test of fit would miss; NaN without a test.
 
         The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's logit in standard
         deviations, by the smallest d, down and up, that the test sees in half of all cases (at most 5).
@@ -594,7 +594,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def missed_move(self) -> dict[Label, float]:
-        """The most that a shift which the test of the fit would miss moves each share; empty where there is no test.
+        """The largest effect on each share of a shift that the test of fit would miss; empty without a test.
 
         As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than ten
         classes by one of the largest probability, which moves shares less.

@@ -1,4 +1,4 @@
-"""The constant answer in words and in tables: what a model gains over an answer that needs none."""
+"""The constant answer in words and in tables: the gain of a model over it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def constant_sentence(
     catalog: Catalog = BUILT_IN,
     say: Callable[[str], str] = quoted,
 ) -> str:
-    """The sentence on a run that is not shown to be better than the constant answer; empty where it is.
+    """The sentence on a run not shown to be better than the constant answer; empty if it is.
 
     "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
     (p < 0.001)."
@@ -73,7 +73,7 @@ def warning_clause(ranking: Ranking) -> str:
 
 
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
-    """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
+    """The sentences of a ranking, one for each metric in which no run is shown to beat the constant answer."""
     positive, sentences, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
     several = ranking.noun if ranking.picked_from > 1 or len(ranking.standings) > 1 else ""
     for one in ranking.constants:

@@ -26,7 +26,7 @@ _NAME = 30
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
-    """Content of the page of single classes, beside that of every kind."""
+    """The page for single-label classes, apart from what all kinds share."""
     judged = evaluation.class_calibration() if evaluation.has_class_calibration else None
     return {
         "key_metrics": _key_metrics(evaluation),
@@ -125,7 +125,7 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
 
 
 def _class_scores(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Heads and names of the metrics of each class that are there beside precision, recall and F1."""
+    """Heads and names of the available metrics by class, besides precision, recall and F1."""
     heads = {
         "roc_auc": "ROC AUC", "average_precision": "AP", "calibration_error": "Calibration error",
         "calibration_pvalue": "p (Holm)",

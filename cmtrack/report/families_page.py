@@ -18,7 +18,7 @@ MAX_ROWS = 2000
 
 
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """Content of the page of families and codes, beside that of every kind."""
+    """The page for families and codes, apart from what all kinds share."""
     return {
         "key_metrics": [{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
         "families": _families(evaluation),
@@ -40,7 +40,7 @@ def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """The families with the most labels that are no match."""
+    """The families with the most unmatched labels."""
     names = ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share")
     metrics = evaluation.metrics
     rows = []

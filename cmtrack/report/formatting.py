@@ -68,7 +68,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 
 def in_row(names: Iterable[object], most: int, width: int = 40) -> str:
-    """``a, b, c``, of many names the first ``most`` and how many more there are."""
+    """``a, b, c``; of many names the first ``most`` and the number of the others."""
     short_names = [short(name, width) for name in names]
     more = f" and {len(short_names) - most} more" if len(short_names) > most else ""
     return ", ".join(short_names[:most]) + more

@@ -35,7 +35,7 @@ _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
 def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
-    """The figures of a page; without Matplotlib none, and a sentence more in ``problems``."""
+    """The figures of a page; none without Matplotlib, and a sentence in ``problems``."""
     try:
         from cmtrack.report.figures import draw_pictures
     except ImportError as error:

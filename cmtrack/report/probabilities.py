@@ -41,7 +41,7 @@ class Judgement(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """Probabilities, what they are called, and the kinds of fault that an interval shows, each with its reason."""
+    """Probabilities, their name, and the kinds of fault that an interval shows, each with its reason."""
 
     section: str
     curve: CalibrationCurve
@@ -101,7 +101,7 @@ JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": ju
 
 
 def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
-    """A sentence on the mean of the positive group's probabilities beside its share; empty without them."""
+    """A sentence on the mean probability of the positive group against its share; empty without them."""
     metrics, reach = evaluation.metrics, evaluation.intervals.get("prevalence/bias")
     bias, curve = metrics.get("prevalence/bias", math.nan), evaluation.calibration
     if math.isnan(bias) or evaluation.positive is None or curve is None:
@@ -148,7 +148,7 @@ def _level(side: int) -> str:
 
 
 def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
-    """The interval of the mean score less the share that came true; None where rows belong together."""
+    """The interval of the mean score minus the observed share; None for clustered rows."""
     if evaluation.n_clusters is not None:
         return None
     blocks = curve.table.blocks
@@ -160,7 +160,7 @@ def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | No
 
 
 def _parted(curve: CalibrationCurve) -> bool:
-    """True where some score parts the groups, so that a slope without bound fits best."""
+    """True if some score separates the groups, so that an infinite slope fits best."""
     observed, scores = curve.recalibrated, curve.scores
     apart = bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
     return apart and bool((scores != observed).any())

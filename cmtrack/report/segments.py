@@ -122,7 +122,7 @@ class SegmentView:
         return self._entry(metric).better == "lower"
 
     def side(self, metric: str, text: str) -> int:
-        """-1 for a segment that is worse than the rest, 1 for a better one, 0 where the interval holds 0."""
+        """-1 for a segment that is worse than the rest, 1 for a better one, 0 if the interval contains 0."""
         row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
         return -sign if self._lower(metric) else sign

@@ -85,7 +85,7 @@ def fewest_to_tie_losses(gaps: FloatArray, reach: FloatArray, confidence_level: 
 def fewest_by_moves(
     types: IntArray, counts: IntArray, size: int, gap_of: Callable[[FloatArray, FloatArray], float]
 ) -> int | None:
-    """Upper bound on the labels that reverse the order of two matrices by a metric; exact if it is one.
+    """Upper bound on the labels that reverse the order of two matrices by a metric; exact if 1.
 
     Greedy over types of rows (label, answer of A, answer of B) and new labels; each move is evaluated exactly, of more
     than 400 those of the largest influence.
@@ -147,7 +147,7 @@ def _moves(
 
 
 class Corrected(NamedTuple):
-    """A difference of right rows, were the labels right.
+    """A difference in the number of right rows, corrected for label noise.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ def corrected(
 
 
 def probability_of_any_row(only_a: int, only_b: int, neither: int, rate: float, size: int) -> float:
-    """Probability that the order turns where any row is wrong with a rate, whatever the runs say.
+    """Probability that the order reverses if any row is wrong at a given rate, whatever the runs say.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class Deciding:
 
     @property
     def corrected(self) -> float:
-        """Rows by which A leads, were the labels right, under the given noise; NaN without noise."""
+        """Rows by which A leads after correction for the given noise; NaN without noise."""
         return math.nan if self.labels_right is None else self.labels_right.value
 
     @property

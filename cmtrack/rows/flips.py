@@ -1,4 +1,4 @@
-"""Flips: rows that only one of two runs gets right, by part of the rows, with exact intervals that hold together."""
+"""Flips: rows that only one of two runs gets right, by part of the rows, with exact simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ FLIPS = Section("flips", "A run against a baseline", (*_declared("", ""), *_decl
 
 
 def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
-    """Fewest rows with which an exact interval passes a gate, were the share the best one (0 or 1).
+    """Fewest rows with which an exact interval passes a gate, at the best share (0 or 1).
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _at(mark: BoolArray, *columns: Any) -> list[Any]:
 
 
 def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple[Any, FloatArray]:
-    """Weight of the rows of each part, and how many rows, or clusters, it is worth (Kish): (S,) each."""
+    """Weight of the rows of each part, and their effective sample size or clusters (Kish): (S,) each."""
     if weights is None:
         n: Any = np.bincount(codes, minlength=size)
     else:
@@ -220,7 +220,7 @@ def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple
 def _rows_worth(
     share: FloatArray, mark: BoolArray, codes: IntArray, n: Any, worth: FloatArray, weights: Any, clusters: Any
 ) -> FloatArray:
-    """Rows that a share is worth by its sandwich error; of 0 and 1 as many as the units."""
+    """Effective sample size of a share by its sandwich error; the number of units for 0 and 1."""
     out = worth.copy()
     for part in np.flatnonzero((share > 0) & (share < 1)):
         inside = codes == part

@@ -1,4 +1,4 @@
-"""Rows that most runs contradict: by suspicion, and how many more of them than difficulty explains."""
+"""Rows that most runs contradict: by suspicion, and their excess over what difficulty explains."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Missed:
 
     @property
     def excess(self) -> float:
-        """Rows that all runs miss, more than difficulty explains."""
+        """Rows that all runs miss, beyond what difficulty explains."""
         return self.all - self.expected
 
     @property

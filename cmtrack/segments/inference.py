@@ -1,4 +1,4 @@
-"""Inference over several segments at once: intervals that hold together, differences, gaps, order, interaction.
+"""Simultaneous inference over several segments: intervals, differences, gaps, order, interaction.
 
 Everything stands on the segments' values, standard errors and, of shares, sample sizes; segments are disjoint where a
 function says so.
@@ -23,7 +23,7 @@ RARE = 20
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Level of each of n intervals that hold together at the confidence level: its n-th root (Šidák 1967).
+    """Level of each of n intervals that are simultaneous at the confidence level: its n-th root (Šidák 1967).
 
     Exact for disjoint segments; for overlapping ones it is valid where errors are normal.
 
@@ -251,7 +251,7 @@ def differences(
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
-    """Ends of intervals, which hold 0 where that is asked for."""
+    """Interval ends, extended to contain 0 if asked."""
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 

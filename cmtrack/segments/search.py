@@ -343,7 +343,7 @@ class _Options(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """Rows, or clusters of rows, that are exchanged whole.
+    """Rows, or clusters of rows, that are permuted whole.
 
     ``codes`` of each column, number of ``rows``, ``sums`` of weighted values, ``weights``. Where clusters may lie in
     several segments, the units are their parts, and ``owner`` is the cluster of each.

@@ -24,7 +24,7 @@ _MOST_ROWS, _FEWEST_ROWS, _VALUES = 1 << 17, 1 << 13, 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A unit of work that is sent to the rows: the kernel and the columns that it counts.
+    """A unit of work that is sent to the rows: the kernel, and the columns to count.
 
     Attributes
     ----------

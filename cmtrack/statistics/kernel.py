@@ -28,7 +28,7 @@ MODULUS = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Columns of n rows; None for what there is not.
+    """Columns of n rows; None for absent ones.
 
     ``actual``, ``predicted``: NumPy, or Arrow where these are strings or where some are missing.
     ``scores``, shape (n,): the given columns of probabilities.
@@ -79,7 +79,7 @@ class Kernel:
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
-        """The classes; None where they are taken as they come."""
+        """The classes; None if they are read from the rows."""
         return None if self.counting is None else self.counting.labels
 
 
@@ -186,7 +186,7 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
 
 
 def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
-    """The parts where the classes are not known: by those of the batch, in sorted order."""
+    """The counts of a batch with unknown classes: by its own classes, in sorted order."""
     labels, codes = number_as_they_come(batch.labels)
     for name, column in codes.items():
         held = np.unique(column.all())

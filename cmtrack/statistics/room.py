@@ -1,4 +1,4 @@
-"""Memory that a thread uses again for every block of rows: new pages cost it more than a pass over them."""
+"""A memory buffer that a thread reuses for every block of rows: new pages cost more than a pass over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 1 << 23
 
 
 def room(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
-    """An array with whatever stands in it, until the thread asks for one of this name again."""
+    """A buffer with arbitrary content, valid until the thread asks for one of this name again."""
     size, kind = math.prod(shape), np.dtype(dtype)
     memory: npt.NDArray[Any] | None = getattr(_HELD, name, None)
     if memory is None or len(memory) < size or memory.dtype != kind:

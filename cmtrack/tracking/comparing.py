@@ -426,7 +426,7 @@ def reduced(
         return run.metrics.get(prefix + name) if anew is None else anew[run.run_id].get(name)
 
     def holds(name: str) -> bool:
-        """True if the value is not one from before what is judged anew."""
+        """True if the logged value still holds under the changed options."""
         return anew is not None or not ("at" in changes or reads(name, criterion.catalog) & changes)
 
     def distance(run: TrackedRun) -> float:

@@ -84,7 +84,7 @@ def forks_wait(once: str = "", *, imports: bool = False) -> Iterator[None]:
 
 
 def in_forked_workers(action: Callable[[], object]) -> None:
-    """Have a function called at the start of each process that is forked once :func:`watch_forks` was called."""
+    """Register a function to run at the start of each forked process, once :func:`watch_forks` was called."""
     _in_workers.append(action)
 
 

@@ -1,4 +1,4 @@
-"""Reports and figures of the steps of a training: at most one set in ten seconds, and that of the last step.
+"""Reports and figures during a training: at most one set per ten seconds, and that of the last step.
 
 Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer than all of them,
 and a report of every step is seen by nobody.
@@ -49,13 +49,13 @@ def later(place: Place, make: Callable[[], object]) -> None:
 
 
 def finish() -> None:
-    """Make all reports that wait."""
+    """Make all pending reports."""
     for place in list(_waiting):
         _make(place)
 
 
 def forget() -> None:
-    """Make none of the reports that wait, and begin anew."""
+    """Discard all pending reports, and begin anew."""
     for place in list(_waiting):
         _forget(place)
     _made.clear()
@@ -83,13 +83,13 @@ def _make(place: Place) -> None:
 
 @functools.cache
 def _register() -> None:
-    """Have what waits made at the end of the process, while threads can still be started."""
+    """Make pending reports at the end of the process, while threads can still be started."""
     watch_forks()
     getattr(threading, "_register_atexit", lambda _: None)(finish)
 
 
 def _in_worker() -> None:
-    """A forked process has none of the timers."""
+    """Discard the timers in a forked process."""
     global _at_work
     _at_work = threading.RLock()
     _waiting.clear()

@@ -145,7 +145,7 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
 
 
 def _of_kept_rows(comparison: Comparison) -> Comparison:
-    """The comparison by the probabilities that a file of rows keeps, with 7 digits: evaluations in memory have more."""
+    """The comparison by the stored probabilities, with 7 digits: evaluations in memory have more."""
     evaluations, same = {}, True
     options = CompareOptions(**{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")})
     for candidate in comparison.judged:
@@ -330,7 +330,7 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
 
 
 def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
-    """Recompute the comparison, make the review anew, and hold both to what the bundle says."""
+    """Recompute the comparison, make the review anew, and compare both with the bundle."""
     about, stated = (untrusted.parsed_json(files[name]) for name in (RUNS, DATA))
     evaluations, without_rows = {}, False
     for one in about["judged"]:

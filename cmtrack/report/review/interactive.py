@@ -137,7 +137,7 @@ def _tied(number: int, ranking: Ranking) -> str:
 
 
 def shown(text: object) -> str:
-    """A name as the page shows it."""
+    """A name as displayed."""
     return for_page(one_line(text))
 
 
@@ -176,7 +176,7 @@ def _words(name: str, ranking: Ranking) -> dict[str, Any]:
 
 
 def comparable(ranking: Ranking) -> list[str]:
-    """The metrics by which the runs can be put in an order: of all data, and of the same groups in every run.
+    """The metrics by which the runs can be ranked: on the same data, and about the same groups in every run.
 
     Of those of the six counts, which the script computes for any grouping, only the headline ones.
     """
@@ -259,7 +259,7 @@ def sparse(counts: Any) -> list[float]:
 
 
 def _against(ranking: Ranking, run: Ranked, say: Say) -> dict[str, Any] | None:
-    """The chosen run against another one: what the page says of its rival, for every run."""
+    """The chosen run against each other run, with the page's statements on its rival."""
     table = confusions_with(ranking, run, say)
     if table is None:
         return None

@@ -74,7 +74,7 @@ def lead(comparison: Comparison) -> str:
 
 
 def maybe(ranking: Ranking) -> str:
-    """The number that may be the best, of a ranking."""
+    """The number of runs in a ranking that may be the best, in words."""
     return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
@@ -108,7 +108,7 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
 
 
 def _warned(head: str, ranking: Ranking, say: Say) -> str:
-    """The headline; before it, where none is shown to be better than an answer without a model, that."""
+    """The headline; preceded by a warning if no run is shown to beat an answer without a model."""
     warned = constant_sentences(ranking, say)
     if warned and head.startswith("Take "):
         head = f"Of the {ranking.noun}s, t{head[1:]}"
@@ -129,7 +129,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 
 
 def _leads(ranking: Ranking) -> str:
-    """In which way the leader leads: "scores highest", "has the best average rank"."""
+    """The kind of lead: "scores highest", "has the best average rank"."""
     criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
     if not criterion.single:
         return "has the highest weighted sum"
@@ -179,7 +179,7 @@ def _value(entry: Ranked) -> str:
 
 
 def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list[str]:
-    """The leader and what its choice is worth, the runs that may be the best, too, and those that are ruled out."""
+    """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     first = ranking.leader
     name = say(first.name)
@@ -238,7 +238,7 @@ def equivalents(ranking: Ranking, say: Say) -> list[str]:
 
 
 def rows_more(comparison: Comparison, say: Say) -> list[str]:
-    """The rows that would tell the leader from each run that may be the best, too, the fewest first."""
+    """The rows needed to separate the leader from each run that may also be the best, the fewest first."""
     ranking, resolution = comparison.ranking, asked(comparison, "resolution")
     if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
         return []
@@ -306,7 +306,7 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
 
 
 def by_segment(comparison: Comparison) -> list[str]:
-    """Sentences on runs that are better overall, but shown to be worse for some segments, or the other way round."""
+    """Sentences on runs that are better overall, but significantly worse for some segments, or the reverse."""
     say, single = say_of(comparison), comparison.criterion.single
     several = len({pair.column for pair in comparison.segments}) > 1
     tied = [] if comparison.ranking is None else [run.name for run in comparison.ranking.tied]
@@ -464,7 +464,7 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
 
 
 def unpaired(ranking: Ranking, say: Say) -> list[str]:
-    """The runs whose differences do not use that the rows are the same, and why that matters."""
+    """The runs whose differences are not paired, and why that matters."""
     reasons = fmt.by_reason((say(run.name), run.unpaired) for run in ranking.runs if run.unpaired)
     if not reasons:
         return []
@@ -494,7 +494,7 @@ def crossed(comparison: Comparison) -> list[str]:
 
 
 def break_evens(comparison: Comparison) -> list[str]:
-    """From which cost of a miss on the run to take is cheaper than the first of the others, or dearer."""
+    """Break-even costs: the cost of a miss from which the run to take is cheaper, or dearer, than the first other."""
     ranking = comparison.ranking
     if ranking is None or ranking.over:
         return []

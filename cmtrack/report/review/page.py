@@ -127,7 +127,7 @@ def default_title(comparison: Comparison) -> str:
 
 
 def run_numbers(comparison: Comparison) -> dict[str, int]:
-    """A number for each run or model by its name, the ranked ones first: what belongs to it on the page has it."""
+    """A number for each run or model by its name, the ranked ones first; it links what belongs together on the page."""
     return {name: number for number, name in enumerate(short_names(comparison))}
 
 
@@ -175,7 +175,7 @@ def warnings(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
-    """Runs that are in no ranking, and why; those that a gate stopped stand in the table of the gates."""
+    """Unranked runs, and why; those stopped by a gate are in the table of the gates."""
     rows: list[tuple[Any, str, str]] = [
         (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
     ]
@@ -289,7 +289,7 @@ def _reading(comparison: Comparison) -> str:
 
 
 def _picked(comparison: Comparison) -> str:
-    """Whose interval allows for the picking, beside the table."""
+    """Which interval allows for selection, for the note beside the table."""
     most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
     return f" {PICKED[most > 1]}." if most else ""
 
@@ -405,7 +405,7 @@ def _difference(one: Ranked, ranking: Ranking) -> Cell:
 
 
 def _p(one: Ranked, ranking: Ranking) -> Cell:
-    """The p-value that decides; none of a leader."""
+    """The deciding p-value; none for a leader."""
     leads = one is ranking.leader and not ranking.criterion.pareto
     return cell("–") if leads else cell(fmt.p_text(one.p_set), one.p_set)
 

@@ -43,7 +43,7 @@ Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 
 
 def short_names(comparison: Comparison) -> dict[str, str]:
-    """The names of a comparison's runs, shortened by what they have in common."""
+    """The names of a comparison's runs, without their shared parts if too long."""
     full = [entry.name for entry in comparison.standings]
     full += [stop.name for stop in comparison.failed] + [unranked.run.name for unranked in comparison.left_out]
     full += [run.name for run in comparison.passed_over]
@@ -167,7 +167,7 @@ def asked(comparison: Comparison, name: str) -> Any:
 
 
 def selection_words(comparison: Comparison) -> list[str]:
-    """The part of the leader's value that having been chosen is worth; nothing where it is not worth a sentence."""
+    """The selection bias of the leader's value, in words; empty if too small to mention."""
     looks = asked(comparison, "looks")
     if looks is None or looks.runs < 2 or not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
         return []
@@ -177,13 +177,13 @@ def selection_words(comparison: Comparison) -> list[str]:
 
 
 def judged_at(comparison: Comparison) -> str:
-    """The shares of the classes that the runs are judged at; empty where these are the rows' own."""
+    """The class shares at which runs are judged; empty if these are the rows' own."""
     shares = comparison.how.get("at")
     return "" if shares is None else f"judged at {shares_in_words(shares, shared_positive(comparison))}"
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
-    """False where sampling weights count in other units than rows."""
+    """False if sampling weights count in other units than rows."""
     rows = evaluation.statistics.digest.rows
     return getattr(evaluation, "weights_are", None) != "sampling" or abs(evaluation.n_samples - rows) < 0.5
 

@@ -294,7 +294,7 @@ def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
-    """A fold's evaluation with the segments of the whole, and notes on columns that do not divide its rows."""
+    """A fold's evaluation with the segments of the whole, and notes on columns that do not segment its rows."""
     if not isinstance(whole.rows, Predictions) or not isinstance(fold.rows, Predictions) or not whole.rows.segments:
         return fold
     segments, notes = [], []
