@@ -173,7 +173,7 @@ class BaseEvaluation(ABC):
         return None
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
-        """The same evaluation with metrics of one's own.
+        """The same evaluation with custom metrics.
 
         Raises
         ------

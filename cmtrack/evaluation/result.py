@@ -159,7 +159,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def extra_metrics(self) -> tuple[Metric, ...]:
-        """Metrics of the user's own.
+        """Custom metrics.
 
         One that was read from a file has no function: its numbers are those that were written, and what needs the
         function (regrouping, merging, differences by row) leaves it undefined. :meth:`with_metrics` gives it back.
@@ -1016,7 +1016,7 @@ class Evaluation(BaseEvaluation):
         }
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
-        """The same evaluation with metrics of one's own, also those whose functions were lost in a file.
+        """The same evaluation with custom metrics, also those whose functions were lost in a file.
 
         Parameters
         ----------

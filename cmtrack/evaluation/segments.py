@@ -451,7 +451,7 @@ class SegmentTable:
 
 
 def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
-    """The metrics of one's own that can be computed of other rows."""
+    """The custom metrics that can be computed for other rows."""
     return tuple(metric for metric in whole.extra_metrics if metric.value is not None)
 
 

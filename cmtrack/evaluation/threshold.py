@@ -423,7 +423,7 @@ def _kish(table: ScoreTable) -> float:
 
 
 def _row_splits(evaluation: Evaluation, table: ScoreTable) -> RowSplits | None:
-    """The evaluated rows, where they belong together or have fractional weights and are at hand."""
+    """The evaluated rows, if they are available and clustered or with fractional weights."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.source is None or (rows.clusters is None and not table.fractional):
         return None
@@ -469,7 +469,7 @@ def _at_once(table: ScoreTable, splits: RowSplits | None, value: float) -> tuple
 def _dependence(
     evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, held: HeldOut | None
 ) -> Dependence:
-    """Effective number of the samples, and errors of those that belong together."""
+    """Effective sample size, and cluster-robust errors."""
     if splits is None or splits.clusters is None or held is None:
         return Dependence(_kish(table))
     shares, weights, clusters = splits.outcomes(held.places), splits.weights, splits.clusters

@@ -75,13 +75,13 @@ _MEANING = ("of", "better", "low", "high", "interval")
 
 
 def may_be_own(name: str) -> bool:
-    """True of a name that a metric of a user's own may have."""
+    """True for a name that a custom metric may have."""
     return OWN_NAME.fullmatch(name) is not None and name.split("/")[0] not in RESERVED
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """The metrics that an evaluation or a comparison has: those of its sections, and the user's own.
+    """The metrics of an evaluation or a comparison: those of its sections, and custom ones.
 
     Attributes
     ----------

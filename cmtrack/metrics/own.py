@@ -62,7 +62,7 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
-    """The metrics most like one that is not there, or how one of a user's own is given."""
+    """The metrics most like an unknown name, or how to pass a custom one."""
     return near(name, known) or (f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else "")
 
 

@@ -62,7 +62,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
-    """The address of a metric's page on the site; empty for a user's own, or where no site is known."""
+    """The address of a metric's page on the site; empty for a custom metric, or without a site."""
     section = evaluation.catalog.sections.of(metric)
     if section is None or not site():
         return ""

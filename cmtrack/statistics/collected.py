@@ -198,7 +198,7 @@ def collect(counting: Counting, actual: Codes, predicted: Codes | None, **more: 
 
 
 def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
-    """The statistics with the decisions under other costs (K, K), where the rows with their probabilities are at hand.
+    """The statistics with the decisions under other costs (K, K), if rows with probabilities are available.
 
     Without them decisions under the same costs stay, and others are left out.
     """

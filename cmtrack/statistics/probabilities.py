@@ -172,7 +172,7 @@ class Probabilities:
 
     @cached_property
     def array(self) -> FloatArray:
-        """The checked probabilities of all rows, shape (n, K), float64; not a copy where they are at hand as such."""
+        """The checked probabilities of all rows, shape (n, K), float64; not a copy if held in that form."""
         whole = self._whole
         if (
             not self.ranking_only

@@ -334,7 +334,7 @@ class Pairwise:
         raise KeyError(f"there is no pair {models!r}")
 
     def apart(self, first: int, second: int) -> bool:
-        """True if two models are told apart at the confidence level; False where there is no p-value."""
+        """True if two models differ at the confidence level; False without a p-value."""
         return self[first, second].adjusted_pvalue <= 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:
@@ -355,7 +355,7 @@ class Pairwise:
 
 
 def cliques(order: Sequence[int], apart: BoolArray) -> tuple[tuple[int, ...], ...]:
-    """Maximal runs of consecutive models of which no two are told apart.
+    """Cliques: maximal runs of consecutive models without a significant difference.
 
     ``order``: columns, best first.
     ``apart``, of shape (k, k), bool: symmetric, by column.
