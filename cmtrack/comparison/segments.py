@@ -392,7 +392,7 @@ def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
 def _why_unpaired(
     first: Evaluation, second: Evaluation, ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str
 ) -> str:
-    """Why segments are not compared row by row; empty if they are."""
+    """The reason why segments are not compared row by row; empty if they are."""
     apart = why_unpaired(first, second)
     if apart:
         return apart.between(first, second)

@@ -289,7 +289,7 @@ def _reading(comparison: Comparison) -> str:
 
 
 def _picked(comparison: Comparison) -> str:
-    """Which interval allows for selection, for the note beside the table."""
+    """Name of the interval that allows for selection, for the note beside the table."""
     most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
     return f" {PICKED[most > 1]}." if most else ""
 
