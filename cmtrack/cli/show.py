@@ -37,15 +37,14 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool,
         where, evaluation = held(step, run, prefix, tracking_uri)
         from cmtrack.cli import summary
 
-        data = {} if card else summary.as_data(evaluation)
         section = evaluation.card() if card else ""
+        data = where if card else where | summary.as_data(evaluation)
     if card:
         click.echo(section, nl=False)
-        return
-    if as_json:
-        echo_json(where | data)
-        return
-    summary.print_evaluation(terminal(), evaluation)
+    elif as_json:
+        echo_json(data)
+    else:
+        summary.print_evaluation(terminal(), evaluation)
 
 
 @main.command("price", cls=asking(of_compare, "experiment_names", "filter_string"))

@@ -109,8 +109,8 @@ def opened(table: Any) -> FileStream | None:
         source = FileStream(read(files), connection)
         if kinds == {"Parquet"}:
             source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
-            found = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
-            local = [file for some in found for (file,) in some]
+            globs = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
+            local = [file for matches in globs for (file,) in matches]
             if len(local) <= _FEW and not any("://" in file or "=" in file for file in local):
                 source.parquet = local  # "=": a folder's name may be a column
         return source

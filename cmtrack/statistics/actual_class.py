@@ -55,14 +55,14 @@ def losses_of(
     n = values.shape[1]
     losses = np.empty((3 + 4 * len(groups), n)) if out is None else out
     impossible = np.empty((1 + len(groups), n), dtype=np.bool_)
-    own = picked(values, codes)
-    _fill(losses, impossible[0], values, own)
+    probability = picked(values, codes)
+    _fill(losses, impossible[0], values, probability)
     for s, step in enumerate(groups):
         part = losses[3 + 4 * s : 7 + 4 * s]
         together = _sums(values, step)
         _fill(part, impossible[1 + s], together, picked(together, step[codes]))
-        np.subtract(losses[0], part[0], out=part[3], where=own > 0)
-        part[3][own <= 0] = 0.0
+        np.subtract(losses[0], part[0], out=part[3], where=probability > 0)
+        part[3][probability <= 0] = 0.0
     return losses, impossible
 
 
@@ -184,13 +184,13 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     ``values``, shape (K, b).
     ``codes``, shape (b,).
     """
-    own = picked(values, codes)
-    before, equal = np.zeros((2, len(own)), dtype=np.min_scalar_type(len(values)))
+    probability = picked(values, codes)
+    before, equal = np.zeros((2, len(probability)), dtype=np.min_scalar_type(len(values)))
     for column in values:
-        before += (column > own).view(np.uint8)
-        equal += (column == own).view(np.uint8)
+        before += (column > probability).view(np.uint8)
+        equal += (column == probability).view(np.uint8)
     ties = np.flatnonzero(equal > 1)
-    before[ties] += ((values[:, ties] == own[ties]) & (np.arange(len(values))[:, None] < codes[ties])).sum(
+    before[ties] += ((values[:, ties] == probability[ties]) & (np.arange(len(values))[:, None] < codes[ties])).sum(
         axis=0, dtype=before.dtype
     )
     return before.astype(np.int64)

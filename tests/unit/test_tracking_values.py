@@ -672,9 +672,9 @@ def test_a_draft_is_hidden_until_it_is_whole(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(KeyboardInterrupt) as interrupt:
         interrupted()
     assert f"the evaluation is kept in {tmp_path}" in interrupt.value.__notes__[0]
-    kept = spool.keep_inputs({"y_true": np.array(["a", None], dtype=object), "y_pred": [1, 2], "y_prob": None})
-    assert kept is not None
-    with np.load(kept / spool.INPUTS) as arrays:
+    entry = spool.keep_inputs({"y_true": np.array(["a", None], dtype=object), "y_pred": [1, 2], "y_prob": None})
+    assert entry is not None
+    with np.load(entry / spool.INPUTS) as arrays:
         assert {name: arrays[name].tolist() for name in arrays} == {"y_true": ["a", "None"], "y_pred": [1, 2]}
 
 

@@ -509,8 +509,8 @@ def test_gates_are_judged_one_by_one(run: Any, store: Filled, tmp_path: Path) ->
 
 def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(run: Any, tmp_path: Path) -> None:
     (tmp_path / "rule.yaml").write_text("require: ['multiclass/accuracy >= 0.5']\nat: 0.1\n")
-    said = ok(run("gate", "good", "--rule", "rule.yaml", "--summary", "s.md"), 0).stdout
-    for text in (said, (tmp_path / "s.md").read_text()):
+    printed = ok(run("gate", "good", "--rule", "rule.yaml", "--summary", "s.md"), 0).stdout
+    for text in (printed, (tmp_path / "s.md").read_text()):
         assert f", {N} samples." in text
         assert "weight" not in text
 

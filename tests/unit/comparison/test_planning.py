@@ -313,10 +313,10 @@ def test_accuracies_cross_where_their_recalls_say() -> None:
 
 def test_a_review_says_where_the_leaders_cross() -> None:
     where = "“careful” up to 36 %, “eager” from 49 %, between them not told apart"
-    said = f"Which run has the better accuracy, by the share of “1” among the rows: {where}."
+    sentence = f"Which run has the better accuracy, by the share of “1” among the rows: {where}."
     for at in (None, 0.02):  # weighted rows say the same
         comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
-        assert said in comparison.summary()
+        assert sentence in comparison.summary()
         assert in_review(comparison) == []
     assert "by the share of" not in compare(PAIR, rank_by="multiclass/accuracy").summary()  # nowhere told apart
     assert "by the share of" not in compare(two_models(), rank_by="probability/log_loss").summary()
