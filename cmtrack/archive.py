@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 import zlib
@@ -111,15 +112,20 @@ def read_file(path: Path) -> str:
         raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
 
 
-def to_read(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """The human- and machine-readable part of a file; it follows from the statistics."""
-    return {
+def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
+    """The text of a file: what is stored, and the part for readers, which follows from it."""
+    data = {
+        "schema": SCHEMA,
+        "kind": evaluation.kind,
+        **stored,
         "labels_digest": evaluation.labels_digest,
         "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},
         "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
+        "statistics": evaluation.statistics.to_plain(),
     }
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
 def parse(text: str, kind: str | None = None) -> dict[str, Any]:
@@ -132,16 +138,16 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
     try:
         data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
         data["schema"]
-        found = data.get("kind", CLASSES)
+        stored_kind = data.get("kind", CLASSES)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
     data = EVALUATION.migrated(data)
-    if not isinstance(found, str):
-        raise ValueError(f"the evaluation is damaged: its kind must be a text, got {found!r:.40}")
-    if kind is not None and found != kind:
+    if not isinstance(stored_kind, str):
+        raise ValueError(f"the evaluation is damaged: its kind must be a text, got {stored_kind!r:.40}")
+    if kind is not None and stored_kind != kind:
         raise ValueError(
-            f"this is an evaluation of the kind {found!r}, not {kind!r}: "
-            f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
+            f"this is an evaluation of the kind {stored_kind!r}, not {kind!r}: "
+            f"{_OWNERS.get(stored_kind, 'a newer cmtrack')} reads it"
         )
     try:
         _check_sizes(data)
@@ -154,12 +160,12 @@ def _check_sizes(data: dict[str, Any]) -> None:
     """Refuse an evaluation whose arrays are larger, once unpacked, than its classes make them; nothing is unpacked."""
     labels, total, waiting = data.get("labels"), 0, [data.get("statistics")]
     while waiting:
-        found = waiting.pop()
-        if not isinstance(found, dict):
+        entry = waiting.pop()
+        if not isinstance(entry, dict):
             continue
-        if "zlib" in found or "planes" in found:
-            total += untrusted.array_bytes(found.get("shape"), MAX_ARRAYS)
-        for part in found.values():  # of one score, or a list of those of many
+        if "zlib" in entry or "planes" in entry:
+            total += untrusted.array_bytes(entry.get("shape"), MAX_ARRAYS)
+        for part in entry.values():  # of one score, or a list of those of many
             waiting += part if isinstance(part, list) else [part]
     classes = len(labels) if isinstance(labels, list) else 0
     allowed = MAX_ARRAYS + _BY_SQUARE * classes**2
@@ -209,31 +215,31 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
         if stored != rows:
             raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
         wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
-        found = [field for field in schema if field.name in wanted]
-        for field in found:
+        fields = [field for field in schema if field.name in wanted]
+        for field in fields:
             if not wanted[field.name](field.type):
                 raise _Refused(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
         places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
         packed = sum(
             metadata.row_group(group).column(places[field.name]).total_uncompressed_size
             for group in range(metadata.num_row_groups)
-            for field in found
+            for field in fields
         )
-        size, allowed = max(packed, 8 * rows * len(found)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
+        size, allowed = max(packed, 8 * rows * len(fields)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
         if size > allowed:
             raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
         batches, unpacked = [], 0
-        for batch in file.iter_batches(columns=[field.name for field in found]):  # the sizes in a footer may be wrong
+        for batch in file.iter_batches(columns=[field.name for field in fields]):  # the sizes in a footer may be wrong
             unpacked += batch.nbytes
             if unpacked > allowed:
                 raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got more")
             batches.append(batch)
-        table = pa.Table.from_batches(batches, schema=pa.schema(found))
+        table = pa.Table.from_batches(batches, schema=pa.schema(fields))
     except _Refused:
         raise
     except Exception as error:
-        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise _Refused(f"the predictions are damaged: {said}") from None
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise _Refused(f"the predictions are damaged: {reason}") from None
     if table.num_rows != rows:
         raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
     return table

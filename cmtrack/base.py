@@ -37,6 +37,9 @@ class Digests(Protocol):
     def row_ids(self) -> LabelDigest | None:
         """Digest of the rows' ids; None without ids."""
 
+    def to_plain(self) -> dict[str, Any]:
+        """The statistics as plain data."""
+
 
 class Rows(Protocol):
     """The evaluated rows, one by one: samples or documents."""
@@ -165,7 +168,8 @@ class BaseEvaluation(ABC):
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
         """Codes of each row's answer as a metric reads it, shape (n,); None if unknown by row.
 
-        Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
+        On the same rows two evaluations answer alike where the codes are equal; only the other rows contribute to their
+        difference.
         """
         return None if self.rows is None else self._answers_to(metric)
 
@@ -178,7 +182,7 @@ class BaseEvaluation(ABC):
         Raises
         ------
         TypeError
-            If there are any, and the evaluation is of no single labels.
+            If there are any, and the evaluation is not of single labels.
 
         Examples
         --------
@@ -249,12 +253,12 @@ class BaseEvaluation(ABC):
         directory : path
         rows : "auto", True or False, default "auto"
             Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
-            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+            "auto": if there are any, up to 32 MB before compression; above that a warning says that they are not kept.
 
         Notes
         -----
-        This is the caller's own act, in a folder that the caller names, and sends nothing: ``CMTRACK_PREDICTIONS`` and
-        ``[tool.cmtrack] predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
+        The caller chooses this and the folder, and nothing is sent: ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack]
+        predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
 
         Cost: the statistics of 11 classes are about 0.3 MB of JSON, those of K classes grow with K² (K³ up to 30
         classes with probabilities). 10⁶ rows of 11 probabilities are above the 32 MB; with ``rows=True`` they take 47
@@ -292,12 +296,15 @@ class BaseEvaluation(ABC):
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
         return archive.with_rows(evaluation, path) if rows else evaluation
 
-    @abstractmethod
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
+        return archive.to_json(self, self._stored())
+
+    @abstractmethod
+    def _stored(self) -> dict[str, Any]:
+        """The question and other fields of this kind as plain data, without the statistics."""
 
     @classmethod
-    @abstractmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
         """Rebuild the evaluation from the plain data of :meth:`to_json`.
 
@@ -306,6 +313,15 @@ class BaseEvaluation(ABC):
         ValueError
             If they are damaged.
         """
+        try:
+            return cls(**cls._fields_of(data))
+        except archive.DAMAGED as error:
+            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    @abstractmethod
+    def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a stored evaluation."""
 
     @abstractmethod
     def without_probabilities(self) -> Self:
@@ -370,7 +386,7 @@ class BaseEvaluation(ABC):
 
         Notes
         -----
-        Cost: about 0.1 s for each figure that is asked for; to list their names draws all.
+        Cost: about 0.1 s for each figure that is asked for; listing their names draws all.
 
         Examples
         --------
@@ -402,14 +418,15 @@ class BaseEvaluation(ABC):
         title : str, optional
             By default "Evaluation".
         rows : bool, default True
-            Whether the page lists rows behind the most frequent confusions, 25 of each; ids only where they are kept
-            with the rows (``CMTRACK_ROW_IDS``). The page of a run lists those that are logged.
+            Whether the page lists rows behind the most frequent confusions, 25 of each. Ids are shown only where they
+            are kept with the rows (``CMTRACK_ROW_IDS``). The page of a run lists those that are logged.
         table : frame, mapping of columns, or path, optional
-            At most 12 columns that stand beside the rows, their texts cut at 200 characters; no run's page has them.
+            At most 12 columns to show beside the rows, their texts cut at 200 characters; no run's page has them.
         row_ids : str or array-like of shape (n,), optional
             As in :meth:`cmtrack.Evaluation.rows_where`; the column is not shown.
         images : str, optional
-            The table's column of addresses of images, of http or https: links, as the page loads nothing by itself.
+            The table's column of http or https addresses of images: shown as links, as the page loads nothing by
+            itself.
 
         Returns
         -------
@@ -419,7 +436,7 @@ class BaseEvaluation(ABC):
         Raises
         ------
         ValueError
-            If the rows are not here, the table has other rows, or an address is none.
+            If the rows are not here, the table has other rows, or an address is not valid.
         """
         from cmtrack.report.views import write_report
 

@@ -281,12 +281,12 @@ def _experiment(folder: Path) -> str:
     from mlflow import MlflowClient
 
     client = MlflowClient()
-    found = client.get_experiment_by_name(EXPERIMENT)
-    if found is None:
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    if experiment is None:
         return str(client.create_experiment(EXPERIMENT, artifact_location=(folder / "artifacts").as_uri()))
-    if found.lifecycle_stage != "active":
-        client.restore_experiment(found.experiment_id)
-    return str(found.experiment_id)
+    if experiment.lifecycle_stage != "active":
+        client.restore_experiment(experiment.experiment_id)
+    return str(experiment.experiment_id)
 
 
 def _rank(run: DemoRun) -> tuple[bool, float]:

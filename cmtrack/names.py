@@ -12,9 +12,9 @@ from cmtrack.untrusted import one_line
 GAP = "…"
 MAY_BE_BEST, RULED_OUT = "may be the best", "ruled out as the best"
 """The two standings of a run among others."""
-PICKED = (
-    "That of the leader allows for its having been picked",
-    "Those of the leader and of the chosen run allow for their having been picked",
+SELECTED = (
+    "That of the leader allows for its selection",
+    "Those of the leader and of the chosen run allow for their selection",
 )
 """Of one run, or of two, whose interval is adjusted."""
 _TOKEN = re.compile(r"[^\W_]+|[\W_]")
@@ -105,7 +105,7 @@ def _without_common(names: Sequence[str], width: int) -> dict[str, str]:
     for other in tokens[1:]:
         matcher = SequenceMatcher(None, common, other, autojunk=False)
         common = [token for start, _, size in matcher.get_matching_blocks() for token in common[start : start + size]]
-    return {name: _cut(_parts(own, common), width) for name, own in zip(names, tokens, strict=True)}
+    return {name: _cut(_parts(parts, common), width) for name, parts in zip(names, tokens, strict=True)}
 
 
 def _parts(tokens: Iterable[str], common: Sequence[str]) -> list[tuple[str, bool]]:
@@ -126,9 +126,9 @@ def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
     """Parts in `width` characters: of the common ones a long tail is left out, then the longest are cut."""
     if len(parts) > 1 and parts[-1][1] and len(parts[-1][0]) > width // 3:
         parts = [*parts[:-1], (GAP, False)]
-    own = sum(len(text) for text, shared in parts if not shared)
+    unshared = sum(len(text) for text, shared in parts if not shared)
     common = sorted((i for i, (_, shared) in enumerate(parts) if shared), key=lambda i: len(parts[i][0]))
-    room = width - own - len(common)  # a cut part takes one character at least
+    room = width - unshared - len(common)  # a cut part takes one character at least
     if room < 0:
         return elide("".join(GAP if shared else text for text, shared in parts), width)
     texts = [text for text, _ in parts]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -78,6 +79,11 @@ class Entry:
     write: Callable[[Any], Any] | None = _same
     read: Callable[[Any], Any] = _same
     merge: Callable[[Any, Any], Any] | None = None
+
+
+def late(place: str, *more: Any, optional: bool = False) -> Callable[[Any], Any]:
+    """A function that is imported when it is called, with more arguments; ``optional``: None stays None."""
+    return lambda value: None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
 
 
 def entry(kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **more: Any) -> Any:

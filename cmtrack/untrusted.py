@@ -67,10 +67,10 @@ def identifier(value: Any, what: str) -> str:
 
 def version(value: Any) -> str:
     """The version of a program, as a server names it; ValueError if it is no text that begins with two numbers."""
-    found = _VERSION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _VERSION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError(f"a version must begin with two numbers, such as '3.17.2', got {str(value)!r:.80}")
-    return found[1]
+    return match[1]
 
 
 _WEB = re.compile(r"(?i:https?)://[\w.:\[\]-]+(?:[/?#][!#-;=?-\[\]_a-~]*)?", re.ASCII)

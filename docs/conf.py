@@ -21,6 +21,7 @@ _ROOT = Path(__file__).parent.parent
 _HOOKS = _ROOT / "integrations" / "cmtrack_integrations"
 _OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, whatever is installed
 sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
+sys.path.append(str(_ROOT / "tests"))
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
 os.environ["PYTHONSTARTUP"] = str(_ROOT / "docs" / "_pages" / "drawings.py")
@@ -28,6 +29,8 @@ os.environ["PYTHONSTARTUP"] = str(_ROOT / "docs" / "_pages" / "drawings.py")
 gc.set_threshold(50_000, 20, 20)  # a build makes little garbage: a tenth of its time went into looking for it
 
 import example_gallery  # noqa: E402 - docs/_ext is on the path now
+
+from support.scripts import warm  # noqa: E402 - and tests
 
 project = "cmtrack"
 author = "the authors of cmtrack"
@@ -60,13 +63,23 @@ templates_path = ["_templates"]
 
 # Pages with code are run, and an exception fails the build.
 class EncryptedKernel(AsyncKernelManager):
-    """A kernel whose port others on the machine cannot read; one that they can read warns of it at each start."""
+    """A kernel whose port others on the machine cannot read; one that they can read warns of it at each start.
+
+    It is a fork of a process that has imported what pages do.
+    """
 
     transport_encryption = "auto" if zmq.has("curve") else "disabled"
 
+    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+        """Give the command that forks it."""
+        command = super().format_kernel_cmd(extra_arguments)
+        inline = "MPLBACKEND=module://matplotlib_inline.backend_inline"  # with another they show no figures
+        return ["env", inline, *warm("python", *command[command.index("-m") :])]
+
 
 NotebookClient.__init__ = partialmethod(NotebookClient.__init__, kernel_manager_class=EncryptedKernel)
-os.environ.pop("MPLBACKEND", None)  # of the kernels: with another backend than their own they show no figures
+if not tags.has("no-execute"):  # noqa: F821 - Sphinx gives the tags
+    warm("python")  # one process for all that read pages
 nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
 nb_execution_excludepatterns = ["gallery/generated/*"]  # the tutorial, with its stored outputs; a test runs it
 nb_execution_raise_on_error = True

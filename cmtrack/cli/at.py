@@ -32,7 +32,7 @@ _MOST_SHARES = 8
 @click.option(
     "--target",
     type=FILE,
-    help="Parquet or CSV file with scores of unlabelled rows by the same model: they tell the shares.",
+    help="Parquet or CSV file with scores of unlabelled rows by the same model, from which the shares are estimated.",
 )
 @click.option("--y-prob", metavar="COLUMN", help="Column of the scores in the file, or a pattern such as 'p_*'.")
 @click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
@@ -49,8 +49,8 @@ def at_command(
 ) -> None:
     """Print the metrics of RUN where its classes have other shares.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold where
-    within each class the answers are as among the rows of RUN; scores of the target test that.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold if,
+    within each class, the model answers as on the rows of RUN; scores of the target test that.
     """
     if bool(prevalence) == (target is not None):
         raise click.UsageError("give the shares by --prevalence, or a file of scores by --target")
@@ -108,8 +108,8 @@ def plan_command(
 ) -> None:
     """Print how many test rows show a difference in 80 % of cases.
 
-    Of two runs on the same rows the error of their difference tells it. Of one run it is a range, since nobody knows
-    how alike another model errs.
+    For two runs on the same rows it follows from the error of their difference. For one run it is a range, since it
+    depends on how alike the errors of another model are.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")

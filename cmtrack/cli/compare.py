@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from cmtrack.cli.frame import (
     first_line,
     terminal,
     working,
+    writing,
 )
 from cmtrack.cli.group import main
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
 
 Parsed = TypeVar("Parsed")
-
-_csv_option = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
 
 
 def one_run(function: Function) -> Function:
@@ -49,9 +49,8 @@ def one_run(function: Function) -> Function:
             raise click.UsageError("name a RUN, or take the newest with --latest")
         if not latest and (experiment_names or filter_string):
             raise click.UsageError("--experiment and --filter go with --latest")
-        return function(
-            run=_newest(experiment_names or (), filter_string, **options) if run is None else run, **options
-        )
+        taken = _newest(experiment_names or (), filter_string, **options) if run is None else run
+        return function(run=taken, **options)
 
     latest = "Take the finished run with an evaluation that started last; --experiment and --filter choose among them."
     for option in (click.option("--latest", is_flag=True, help=latest), click.argument("run", required=False)):
@@ -79,7 +78,8 @@ def comparison_command(name: str) -> Callable[[Function], click.Command]:
     """A command with the options of a comparison."""
 
     def made(function: Function) -> click.Command:
-        for option in (json_option, _csv_option, click.argument("runs", nargs=-1, metavar="[RUN]...")):
+        csv = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
+        for option in (json_option, csv, click.argument("runs", nargs=-1, metavar="[RUN]...")):
             function = option(function)
         return main.command(name, cls=asking(of_compare))(function)
 
@@ -100,15 +100,17 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     ):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
-    from cmtrack.cli.reading import read_costs_file, read_metrics, read_rule_file
+    from cmtrack.cli.reading import read_file, read_metrics
     from cmtrack.comparison import CompareOptions
+    from cmtrack.comparison.rule import Rule
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.evaluation.catalog import OPEN
+    from cmtrack.grouping import Costs
     from cmtrack.tracking.comparing import compare_by
 
     grouping, positive = read_grouping(options.get("grouping"), options.get("positive"))
-    costs = None if options.get("costs") is None else read_costs_file(options["costs"])
-    rule = read_rule_file(rule) if isinstance(rule, Path) else rule
+    costs = None if options.get("costs") is None else read_file(Costs.from_file, options["costs"])
+    rule = read_file(Rule.from_file, rule) if isinstance(rule, Path) else rule
     if rule is None:
         check_gates(options.get("require", ()), options.get("against"))
     for text in options.get("tie_breakers", ()):
@@ -183,18 +185,14 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
     from cmtrack.comparison.criterion import Criterion
     from cmtrack.evaluation.catalog import OPEN
 
-    weighted = [text for text in given if "=" in text]
-    if not weighted:
-        asked: Any = list(given) if len(given) > 1 else given[0]
-    elif len(weighted) < len(given):
-        plain = next(text for text in given if "=" not in text)
-        raise BadInput(f"--rank-by: give every metric a weight or none, {plain!r} has none")
-    else:
-        asked = dict(map(_weight, weighted))
-        if len(asked) < len(given):
-            names = [_weight(text)[0] for text in weighted]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise BadInput(f"--rank-by: give a metric one weight, {twice!r} has {names.count(twice)}")
+    plain = [text for text in given if "=" not in text]
+    if 0 < len(plain) < len(given):
+        raise BadInput(f"--rank-by: give every metric a weight or none, {plain[0]!r} has none")
+    weighted = [] if plain else [_weight(text) for text in given]
+    for name, times in Counter(name for name, _ in weighted).items():
+        if times > 1:
+            raise BadInput(f"--rank-by: give a metric one weight, {name!r} has {times}")
+    asked: Any = dict(weighted) or (plain if len(plain) > 1 else plain[0])
     parsed(lambda given: Criterion.of(given, OPEN), asked)
     return asked
 
@@ -213,28 +211,21 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
         if positive is not None:
             raise click.UsageError("--positive needs --grouping: without one, runs keep their positive group")
         return None, None
-    from cmtrack.cli.reading import read_grouping_file
+    from cmtrack.cli.reading import read_file, two_groups
+    from cmtrack.grouping import Grouping
 
-    grouping = read_grouping_file(path)
-    if positive is None:
-        return grouping, None
-    two = [step for step in grouping.steps if len(step.labels) == 2]
-    if not two:
-        return grouping, positive  # the runs may have two classes
-    named = [group for group in two[-1].labels if str(group) == positive]
-    if not named:
-        raise BadInput(f"--positive must be one of {list(map(str, two[-1].labels))}, got {positive!r}")
-    return grouping, named[0]
+    grouping = read_file(Grouping.from_file, path)
+    groups = two_groups(grouping)
+    if positive is not None and groups and positive not in groups:
+        raise BadInput(f"--positive must be one of {list(groups)}, got {positive!r}")
+    return grouping, groups.get(positive, positive)  # without groups the runs may have two classes
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
     """A row per run."""
-    if path is None:
-        return
-    try:
-        comparison.to_frame().to_csv(path, index=False)
-    except OSError as error:
-        raise WorkFailed(f"{path} cannot be written: {error.strerror or first_line(error)}") from None
+    if path is not None:
+        with writing(path):
+            comparison.to_frame().to_csv(path, index=False)
 
 
 @comparison_command("compare")

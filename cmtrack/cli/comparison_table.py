@@ -67,7 +67,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         # the differences that do not use that the rows are the same, and why
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
-    _list_stopped(console, comparison)
+    lines = [f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
+    _print_list(console, "Failed a gate", lines, "runs")
     for head, last in (("Last", True), ("Not ranked", False)):
         names = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
         print_left_out(console, names, head)
@@ -84,8 +85,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
     """Print excluded runs by reason, the most frequent first."""
     lines = [f"{_names(names)}: {reason}" for reason, names in fmt.by_reason(left_out).items()]
-    if lines:
-        _print_list(console, head, lines, "reasons")
+    _print_list(console, head, lines, "reasons")
 
 
 def print_table(
@@ -99,24 +99,20 @@ def print_table(
     """Print a title and a table with as many columns as fit; rows below the line are unranked."""
     from rich.text import Text
 
-    kept = _kept(console, columns, rows)
-    if any(column.keep >= DECIDES and column not in kept for column in columns):
-        kept = _kept(console, [column.brief or column for column in columns], rows)
+    shown_columns = _kept(console, columns, rows)
+    if any(column.keep >= DECIDES and column not in shown_columns for column in columns):
+        shown_columns = _kept(console, [column.brief or column for column in columns], rows)
     console.print(Text(title, style="bold"))
-    table = _table(kept, rows)
+    table = _table(shown_columns, rows)
     table.rows[-1].end_section = bool(below)
     for row in below:
         named = (f"{fmt.metric_title(name, brief=True, catalog=catalog)} {value}" for name, value in row.values.items())
         value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
         shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(("value", "mean ± sd"), value)
         shown |= {"status": row.standing} | row.values
-        table.add_row(*(plain(one_line(shown.get(_head(column), ""))) for column in kept))
+        heads = (column.head.replace("/\n", "/").split("\n")[0] for column in shown_columns)
+        table.add_row(*(plain(one_line(shown.get(head, ""))) for head in heads))
     console.print(table)
-
-
-def _head(column: Column) -> str:
-    """The first line of a column's header."""
-    return column.head.replace("/\n", "/").split("\n")[0]
 
 
 def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
@@ -144,6 +140,8 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 
 
 def _columns(ranking: Ranking) -> list[Column]:
+    from cmtrack.report.review.phrases import standing, standing_word
+
     criterion, several, leader = ranking.criterion, len(ranking.standings) > 1, ranking.leader
     level = f"[{100 * ranking.confidence_level:g} % interval]"
     columns = [
@@ -165,7 +163,7 @@ def _columns(ranking: Ranking) -> list[Column]:
         share = "resamples on\nthe front"
         columns.append(Column(share, lambda one: fmt.chance(one.probability_best), 20, right=True))
     elif several:
-        which = "difference from\nthe leader" if ranking.over else "from the best other\nrun"
+        which = "from the\nleader" if ranking.over else "from the best other\nrun"
         shown = leader if ranking.over else None
         columns.append(Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95))
     if several or criterion.pareto:
@@ -178,7 +176,7 @@ def _columns(ranking: Ranking) -> list[Column]:
         columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
     if ranking.over:
         columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
-    return [*columns, Column("status", lambda one: _status(one, ranking), 90)]
+    return [*columns, Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90)]
 
 
 def _metric(name: str, level: str, keep: int) -> Column:
@@ -202,29 +200,18 @@ def _mean(one: Ranked) -> str:
     return fmt.number(one.value) + ("" if math.isnan(one.sd) else f" ± {fmt.number(one.sd)}")
 
 
-def _status(one: Ranked, ranking: Ranking) -> str:
-    from cmtrack.report.review.phrases import standing, standing_word
-
-    return standing_word(standing(one, ranking), ranking, one.tied)
-
-
 # -- runs that are in no ranking -------------------------------------------------------------------------------
-
-
-def _list_stopped(console: Console, comparison: Comparison) -> None:
-    lines = [f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
-    if lines:
-        _print_list(console, "Failed a gate", lines, "runs")
 
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:
     from rich.padding import Padding
 
+    if not lines:
+        return
     console.print(plain(f"{head}:"))
-    for line in lines[:MAX_LISTED]:
+    more = [f"and {len(lines) - MAX_LISTED} more {what}"] if len(lines) > MAX_LISTED else []
+    for line in [*lines[:MAX_LISTED], *more]:
         console.print(Padding(plain(line), (0, 0, 0, 2), expand=False))
-    if len(lines) > MAX_LISTED:
-        console.print(Padding(plain(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
     console.print()
 
 

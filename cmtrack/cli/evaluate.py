@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.flags import FILE, FOLDER, asking, json_option, of_evaluate, tracking_uri_option
+from cmtrack.cli.flags import FILE, FOLDER, asking, check_goes_with, json_option, of_evaluate, tracking_uri_option
 from cmtrack.cli.frame import (
     BadInput,
     Step,
@@ -27,7 +27,6 @@ from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
-    from cmtrack.grouping import Grouping
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dataset", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
@@ -50,7 +49,7 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
 @click.option("--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes.")
-@click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
+@click.option("--weight", "sample_weight", metavar="COLUMN", help="Column of sample weights.")
 @click.option("--groups", metavar="COLUMN", help="Column that names rows that belong together, such as persons.")
 @click.option(
     "--row-ids", metavar="COLUMN", help="Column that names the rows: comparisons check that they are the same."
@@ -94,12 +93,16 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
     FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
     """
     where = {name: options.pop(name) for name in _OF_THE_RUN}
-    _check_destination(log, where)
+    check_goes_with("--log", log, **where)
+    if where["run_id"] is not None and (where["experiment"] is not None or where["run_name"] is not None):
+        raise click.UsageError("--run-id names an existing run: leave out --experiment and --run-name")
     if where["prefix"] is not None:
         from cmtrack.cli.compare import check_prefix
 
         check_prefix(where["prefix"])
-    _check_files(files)
+    for name in files:
+        if not (set(name) & set("*?[") or "://" in name or Path(name).exists()):
+            raise click.BadParameter(f"File {name!r} does not exist.", param_hint="FILE")
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
@@ -116,41 +119,31 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
 
         echo_json(done | as_data(evaluation))
         return
-    _print(evaluation, done)
+    from cmtrack.cli.summary import print_evaluation
 
-
-def _check_files(files: tuple[str, ...]) -> None:
-    for name in files:
-        if not (set(name) & set("*?[") or "://" in name or Path(name).exists()):
-            raise click.BadParameter(f"File {name!r} does not exist.", param_hint="FILE")
-
-
-def _check_destination(log: bool, where: dict[str, str | None]) -> None:
-    given = [f"--{name.replace('_', '-')}" for name, value in where.items() if value is not None]
-    if given and not log:
-        raise click.UsageError(f"{', '.join(given)} needs --log")
-    if where["run_id"] is not None and (where["experiment"] is not None or where["run_name"] is not None):
-        raise click.UsageError("--run-id names an existing run: leave out --experiment and --run-name")
+    print_evaluation(terminal(), evaluation)
+    if output is not None:
+        echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
+    if log:
+        echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}\n{done['rows']}")
 
 
 def _evaluate(
     files: tuple[str, ...],
     steps: int,
     *,
-    y_true: str,
     y_prob: str | None,
     y_score: str | None,
     labels: str | None,
     positive: str | None,
     grouping_file: Path | None,
-    weight: str | None,
     groups: str | None,
     segments: tuple[str, ...],
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate a small file in memory, other files as one table."""
-    columns = {"y_true": y_true, "sample_weight": weight} | {name: options.pop(name) for name in ("y_pred", "row_ids")}
+    columns = {name: options.pop(name) for name in ("y_true", "y_pred", "sample_weight", "row_ids")}
     scores = y_prob if y_score is None else y_score
     if columns["y_pred"] is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
@@ -160,12 +153,16 @@ def _evaluate(
         raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
     from cmtrack.cli import reading
     from cmtrack.evaluation import evaluate
+    from cmtrack.grouping import Grouping
 
-    grouping = None if grouping_file is None else reading.read_grouping_file(grouping_file)
+    grouping = None if grouping_file is None else reading.read_file(Grouping.from_file, grouping_file)
+    groups_of_two = reading.two_groups(grouping)
 
     def question(as_label: Callable[[str], Any], of_column: Any = None) -> dict[str, Any]:
         order = None if labels is None else [as_label(text) for text in labels.split(",")]
-        chosen = of_column if positive is None else _positive(positive, grouping, as_label)
+        chosen = of_column
+        if positive is not None:
+            chosen = groups_of_two.get(positive, positive) if groups_of_two else as_label(positive)
         return {"labels": order, "positive": chosen, "grouping": grouping, **options}
 
     with bad_input(OSError, say=lambda text: _explained(text, files[0], scores)):
@@ -184,16 +181,16 @@ def _evaluate(
                 y_score=y_score,
                 calibration=None if calibration_file is None else str(calibration_file),
                 segments=reading.divisions(segments, open_source(list(files)).schema.names) or None,
-                **question(reading.label_reader_of_files(files, y_true)),
+                **question(reading.label_reader_of_files(files, columns["y_true"])),
             )
         with working() as step:
             step("reading and evaluating", 0, steps)
-            what = "y_prob" if y_score is None else "y_score"
+            option = "y_prob" if y_score is None else "y_score"
             data, of_column, as_label = reading.read_predictions(
-                Path(files[0]), scores, segments, what=what, groups=groups, **columns
+                Path(files[0]), scores, segments, what=option, groups=groups, **columns
             )
             if calibration_file is not None:
-                held = reading.read_predictions(calibration_file, y_prob, y_true=y_true)[0]
+                held = reading.read_predictions(calibration_file, y_prob, y_true=columns["y_true"])[0]
                 data["calibration"] = held["y_true"], held["y_prob"]
             evaluation = evaluate(**data, **question(as_label, of_column))
             evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -207,14 +204,6 @@ def _explained(text: str, file: str, y_prob: str | None) -> str:
     if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
         return f"{text}; one column serves two classes only: name the column of each class by a pattern such as 'p_*'"
     return text
-
-
-def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
-    """The positive group if a step has two groups, else the positive class."""
-    two = [step for step in grouping.steps if len(step.labels) == 2] if grouping is not None else []
-    if not two:
-        return as_label(text)
-    return next((group for group in two[-1].labels if str(group) == text), text)
 
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
@@ -266,13 +255,3 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         where_kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
         raise WorkFailed(f"the evaluation was not logged: {logged.error}{where_kept}")
     return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri), "rows": rows}
-
-
-def _print(evaluation: Evaluation, done: dict[str, Any]) -> None:
-    from cmtrack.cli.summary import print_evaluation
-
-    print_evaluation(terminal(), evaluation)
-    if "output" in done:
-        echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
-    if "run_id" in done:
-        echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}\n{done['rows']}")

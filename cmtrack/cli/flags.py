@@ -28,6 +28,13 @@ def of_stored(function: Callable[..., Any]) -> Callable[..., Any]:
     return _prefix_option(tracking_uri_option(json_option(function)))
 
 
+def check_goes_with(flag: str, there: bool, **options: Any) -> None:
+    """Refuse options that were given without the flag which they belong to."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if given and not there:
+        raise click.UsageError(f"{', '.join(given)} needs {flag}")
+
+
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
     """A kind of command with the flags of a question.
 
@@ -61,7 +68,8 @@ def of_compare() -> type[Question]:
 
 
 def _flag(name: str, one: Entry) -> click.Option:
-    shown = None if one.several or one.default == "" else _shown(one, one.default)
+    meant = next((text for text, value in (one.choices or {}).items() if value == one.default), one.default)
+    shown = None if one.several or one.default == "" else meant
     return click.Option(
         [one.flag, name],
         multiple=one.several,
@@ -72,11 +80,6 @@ def _flag(name: str, one: Entry) -> click.Option:
         help=one.help,
         callback=partial(_checked, one),
     )
-
-
-def _shown(one: Entry, value: Any) -> Any:
-    """A value as the command line writes it."""
-    return next((text for text, meant in (one.choices or {}).items() if meant == value), value)
 
 
 def _checked(one: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:

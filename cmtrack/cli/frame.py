@@ -12,6 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -65,13 +66,22 @@ def first_line(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def bad_input(*more: type[Exception], say: Callable[[str], str] = str, kind: type[Failed] = BadInput) -> Iterator[None]:
+def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterator[None]:
     """Turn what the library refuses into one sentence and exit code 2."""
     kinds: tuple[type[Exception], ...] = (TypeError, ValueError, *more)
     try:
         yield
     except kinds as error:
-        raise kind(say(first_line(error))) from None
+        raise BadInput(say(first_line(error))) from None
+
+
+@contextlib.contextmanager
+def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
+    """Turn a file that cannot be written into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path} cannot be written: {error.strerror or first_line(error)}") from None
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from cmtrack.cli.compare import (
     read_rank_by,
 )
 from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
-from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working, writing
 from cmtrack.cli.group import main
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
@@ -134,7 +134,9 @@ def gate_command(
         raise NotJudged(verdict.why)
     review, samples = _review_of(verdict.run), samples_of(comparison, verdict.run.evaluation)
     if summary_file is not None:
-        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review, samples)))
+        text = for_page(_markdown(verdict, verdict.run, rule, review, samples))
+        with writing(summary_file, NotJudged), summary_file.open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n\n")
     if as_json:
         named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
         echo_json(verdict.to_dict() | named)
@@ -157,9 +159,10 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
 
 def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None) -> Rule:
     """The rule of a file, for one run and its baseline; it is the whole rule."""
-    from cmtrack.cli.reading import read_rule_file
+    from cmtrack.cli.reading import read_file
+    from cmtrack.comparison.rule import Rule
 
-    rule = read_rule_file(path)
+    rule = read_file(Rule.from_file, path)
     base = rule.values.get("against")
     if require or rank_by or (base is not None and against not in (None, base)):
         raise click.UsageError("a rule file is the whole rule: leave out --require, --rank-by and another --against")
@@ -245,13 +248,11 @@ def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
         constant_sentence(one, fmt.number(m[one.metric]), positive=one_run.positive, catalog=one_run.catalog)
         for one in verdict.constants
     )
-    lines = []
+    lines = [_hint(check, run.evaluation, samples) for check in verdict.checks]
     if verdict.pairing is not None and verdict.baseline is not None:
-        lines.append(
-            f"Not compared row by row: {verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)}."
-        )
-    hints = [_hint(check, run.evaluation, samples) for check in verdict.checks]
-    return [*lines, *filter(None, hints), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
+        why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)
+        lines.insert(0, f"Not compared row by row: {why}.")
+    return [*filter(None, lines), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
 
 
 def _required(check: GateResult | NotWorse) -> str:
@@ -293,8 +294,8 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
     if loss <= 0:
         return ""
     way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
-    text = f"Not shown to be worse does not mean as good: {samples} leave room for "
-    text += f"{fmt.number(loss, ends)} {way}."
+    room = f"{fmt.number(loss, ends)} {way}"
+    text = f"Not shown to be worse does not mean as good: {samples} leave room for {room}."
     if better not in ("higher", "lower"):
         return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
@@ -303,11 +304,3 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
 
 def _cell(text: str) -> str:
     return one_line(text).replace("|", "\\|")
-
-
-def _append(path: Path, text: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"{text}\n\n")
-    except OSError as error:
-        raise NotJudged(f"{path} cannot be written: {error.strerror}") from None

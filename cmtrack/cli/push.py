@@ -41,7 +41,7 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
             done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
     rest = [entry for entry in done if entry.status != "sent"]
     if as_json:
-        echo_json({"folder": _where(folder), "entries": [_plain(entry) for entry in done]})
+        echo_json({"folder": _where(folder), "entries": [vars(one) | {"entry": str(one.entry)} for one in done]})
     elif not done:
         echo(f"Nothing waits in {_where(folder)}.")
     else:
@@ -109,7 +109,3 @@ def _line(entry: PushedEntry) -> str:
     if entry.reason:
         text += f" ({entry.reason})"
     return text + (f" (left out: {'; '.join(entry.problems)})" if entry.problems else "")
-
-
-def _plain(entry: PushedEntry) -> dict[str, object]:
-    return vars(entry) | {"entry": str(entry.entry)}

@@ -12,8 +12,7 @@ from cmtrack.cli.frame import BadInput, bad_input, first_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cmtrack.comparison.rule import Rule
-    from cmtrack.grouping import Costs, Grouping
+    from cmtrack.grouping import Grouping
     from cmtrack.metrics.metric import Metric
 
 Result = TypeVar("Result")
@@ -33,7 +32,8 @@ def read_predictions(
     names = _column_names(path)
     given = {argument: find(name, names, path) for argument, name in columns.items() if name is not None}
     divided = divisions(segments, names)
-    single = [*given.values(), *(find(name, names, path) for division in divided for name in _parts(division))]
+    crossed = [(one,) if isinstance(one, str) else one for one in divided]
+    single = [*given.values(), *(find(name, names, path) for pair in crossed for name in pair)]
     by_text: dict[str, str] = {}
     if y_prob is not None and "*" in y_prob and y_prob not in names:
         by_text = _matches(y_prob, [name for name in names if name not in single], path)
@@ -60,10 +60,6 @@ def read_predictions(
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
     """The columns that ``--segment`` names; "A,B" crosses two, unless a column has that name."""
     return [text if text in names or "," not in text else tuple(text.split(",")) for text in segments]
-
-
-def _parts(division: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (division,) if isinstance(division, str) else division
 
 
 def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
@@ -149,9 +145,8 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
     kind: Any = column.dtype
     if hasattr(kind, "categories"):
         kind = kind.categories.dtype
-    if types.is_bool_dtype(kind):
-        return _reader_of(bool, name)
-    return _reader_of(int if types.is_integer_dtype(kind) else float if types.is_float_dtype(kind) else str, name)
+    kinds = {bool: types.is_bool_dtype, int: types.is_integer_dtype, float: types.is_float_dtype}
+    return _reader_of(next((one for one, holds in kinds.items() if holds(kind)), str), name)
 
 
 def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
@@ -198,18 +193,10 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
         return read_frame(path, columns)
 
 
-def read_grouping_file(path: Path) -> Grouping:
-    """The grouping of a YAML or JSON file; an error names the file."""
-    from cmtrack.grouping import Grouping
-
-    return _from_file(Grouping.from_file, path)
-
-
-def read_costs_file(path: Path) -> Costs:
-    """The costs of a YAML or JSON file; an error names the file."""
-    from cmtrack.grouping import Costs
-
-    return _from_file(Costs.from_file, path)
+def two_groups(grouping: Grouping | None) -> dict[Any, Any]:
+    """The groups of the last step that has two, by their texts; none without such a step."""
+    steps = () if grouping is None else grouping.steps
+    return next(({str(group): group for group in step.labels} for step in steps[::-1] if len(step.labels) == 2), {})
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
@@ -256,13 +243,7 @@ def _executed(place: str) -> dict[str, Any]:
     return runpy.run_path(place) if place.endswith(".py") else vars(importlib.import_module(place))
 
 
-def read_rule_file(path: Path) -> Rule:
-    """The rule of a YAML file; an error names the file."""
-    from cmtrack.comparison.rule import Rule
-
-    return _from_file(Rule.from_file, path)
-
-
-def _from_file(read: Callable[[Path], Result], path: Path) -> Result:
+def read_file(read: Callable[[Path], Result], path: Path) -> Result:
+    """The grouping, the costs or the rule of a YAML or JSON file; an error names the file."""
     with bad_input(say=lambda text: text if text.startswith(path.name) else f"{path.name}: {text}"):
         return read(path)

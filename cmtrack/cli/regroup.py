@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +15,11 @@ from cmtrack.cli.compare import (
     parsed,
     read_grouping,
 )
-from cmtrack.cli.flags import FILE, asking, json_option, of_compare
+from cmtrack.cli.flags import FILE, asking, json_option, of_compare, tracking_uri_option
 from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cmtrack.cli.comparison_table import Column
     from cmtrack.grouping import Grouping
     from cmtrack.tracking import RegroupedRun
@@ -33,10 +33,15 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 @click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
 @click.option("--prefix", help="Prefix of new metrics and files; by default the last step's name and an underscore.")
 @click.option("--source-prefix", default="", help="Prefix that the evaluations to start from were logged under.")
-@click.option("--figures/--no-figures", default=None, help="Draw the figures, too; by default for up to 100 runs.")
+@click.option(
+    "--figures/--no-figures",
+    default=None,
+    callback=lambda context, option, value: "auto" if value is None else value,
+    help="Draw the figures, too; by default for up to 100 runs.",
+)
 @click.option("--force", is_flag=True, help="Regroup also the runs that hold this regrouping already.")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@tracking_uri_option
 @json_option
 def regroup_command(
     runs: tuple[str, ...],
@@ -46,11 +51,10 @@ def regroup_command(
     positive: str | None,
     prefix: str | None,
     source_prefix: str,
-    figures: bool | None,
-    force: bool,
     dry_run: bool,
     tracking_uri: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Judge past runs under another grouping.
 
@@ -78,17 +82,8 @@ def regroup_command(
         check_prefix(source_prefix)
         with quiet(), tracking_store(tracking_uri):
             chosen = _chosen(runs, experiments, filter_string, source_prefix, step)
-            out = regroup_runs(
-                chosen,
-                grouping,
-                positive=group,
-                prefix=prefix,
-                source_prefix=source_prefix,
-                figures="auto" if figures is None else figures,
-                force=force,
-                dry_run=dry_run,
-                progress=step,
-            )
+            options |= {"prefix": prefix, "source_prefix": source_prefix, "dry_run": dry_run, "progress": step}
+            out = regroup_runs(chosen, grouping, positive=group, **options)
     if as_json:
         echo_json({"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]})
     else:
@@ -123,8 +118,12 @@ def _print(
     tracking_uri: str | None,
 ) -> None:
     import shlex
+    from collections import Counter
+
+    from rich.text import Text
 
     from cmtrack.cli.comparison_table import print_left_out, print_table
+    from cmtrack.cli.summary import print_warnings
 
     console = terminal()
     done = [run for run in out if run.status != "left out"]
@@ -133,24 +132,24 @@ def _print(
         print_table(console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done)
         console.print(plain(_OTHER_QUESTION))
     print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out")
-    _print_warnings(console, done)
+    counts = Counter(warning for run in done for warning in run.warnings)
+    of = {warning: "" if n == len(done) else f" ({n} of {len(done)} runs)" for warning, n in counts.items()}
+    print_warnings(console, (f"{warning}{of[warning]}" for warning, _ in counts.most_common(5)))
+    if len(counts) > 5:
+        console.print(Text(f"and {len(counts) - 5} more warnings: --json lists them", style="dim"))
     if not done:
         return
     verb = "would be" if planned else "were" if len(done) != 1 else "was"
-    text = (
-        f"{len(done)} of {len(out)} {'run' if len(out) == 1 else 'runs'} {verb} regrouped under the prefix {prefix!r}"
-    )
+    noun = "run" if len(out) == 1 else "runs"
+    text = f"{len(done)} of {len(out)} {noun} {verb} regrouped under the prefix {prefix!r}"
     earlier = sum(run.already_done for run in done)
     more = f" {earlier} of them earlier: --force regroups them again." if earlier else ""
     console.print(plain(f"{text}; nothing was written." if planned else f"{text}.{more}"))
     if not planned:
         command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
-        for option, values in (
-            ("--experiment", experiments),
-            ("--prefix", [prefix]),
-            ("--tracking-uri", [tracking_uri]),
-        ):
-            command += [part for value in values if value is not None for part in (option, value)]
+        flags = [*(("--experiment", name) for name in experiments), ("--prefix", prefix)]
+        flags += [] if tracking_uri is None else [("--tracking-uri", tracking_uri)]
+        command += [part for flag in flags for part in flag]
         echo(f"To rank by it:\n  {shlex.join(command)}")
 
 
@@ -162,18 +161,15 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     def shift(before: float | None, after: float | None) -> str:
         return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
 
-    def of_metric(name: str) -> Column:
-        head = lookup(name).heading(brief=True)
-        return Column(head, lambda run: shift(run.before.get(name), run.after.get(name)), 50)
+    def moved(head: str, keep: int, value: Callable[[dict[str, float]], float | None]) -> Column:
+        return Column(head, lambda run: shift(value(run.before), value(run.after)), keep)
 
-    def of_groups(name: str, head: str, keep: int) -> Column:
-        return Column(head, lambda run: shift(_last(run.before, name), _last(run.after, name)), keep)
-
+    shown = [name for name in _SHOWN if any(name in run.before or name in run.after for run in runs)]
     return [
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
-        of_groups("accuracy", "accuracy\nof the groups", 60),
-        *(of_metric(name) for name in _SHOWN if any(name in run.before or name in run.after for run in runs)),
-        of_groups("mismatch_rate", "mismatch\nrate", 40),
+        moved("accuracy\nof the groups", 60, partial(_last, name="accuracy")),
+        *(moved(lookup(name).heading(brief=True), 50, methodcaller("get", name)) for name in shown),
+        moved("mismatch\nrate", 40, partial(_last, name="mismatch_rate")),
     ]
 
 
@@ -181,17 +177,3 @@ def _last(metrics: dict[str, float], name: str) -> float | None:
     """A metric of the last step of a grouping."""
     values = [value for key, value in metrics.items() if key.startswith("reduced/") and key.endswith(f"/{name}")]
     return values[-1] if values else None
-
-
-def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Print each warning once, with its number of runs."""
-    from collections import Counter
-
-    from rich.text import Text
-
-    counts = Counter(warning for run in runs for warning in run.warnings)
-    for warning, times in counts.most_common(5):
-        of = "" if times == len(runs) else f" ({times} of {len(runs)} runs)"
-        console.print(Text.assemble(("Warning: ", "yellow"), warning, of))
-    if len(counts) > 5:
-        console.print(Text(f"and {len(counts) - 5} more warnings: --json lists them", style="dim"))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
-from cmtrack.cli.flags import NEW_FILE
-from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, terminal, warn, working
+from cmtrack.cli.flags import NEW_FILE, check_goes_with
+from cmtrack.cli.frame import BadInput, echo, echo_json, terminal, warn, working, writing
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -68,14 +68,8 @@ def review_command(
 
     The options are those of `cmtrack compare`, and more.
     """
-    given = {
-        "--experiment-for-review": experiment_for_review,
-        "--alias": alias,
-        "--registered-model": registered_model,
-    }
-    wanted = [name for name, value in given.items() if value is not None]
-    if wanted and not log:
-        raise click.UsageError(f"{', '.join(wanted)} needs --log")
+    of_run = {"alias": alias, "registered_model": registered_model}
+    check_goes_with("--log", log, experiment_for_review=experiment_for_review, **of_run)
     if registered_model is not None and alias is None:
         raise click.UsageError("--registered-model needs --alias")
     if bundle_file is not None and bundle_file.suffix.lower() != ".zip":
@@ -97,9 +91,7 @@ def review_command(
         if log:
             step("logging to MLflow", 0, 0)
             with in_store_of(options):
-                logged = comparison.log(
-                    experiment_name=experiment_for_review, alias=alias, registered_model=registered_model
-                )
+                logged = comparison.log(experiment_name=experiment_for_review, **of_run)
             for problem in logged.problems:
                 warn(problem)
         data = comparison.to_dict() if as_json else {}
@@ -110,15 +102,14 @@ def review_command(
 
 
 def _write(write: Callable[[Path], Path], path: Path) -> Path:
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return write(path)
-    except OSError as error:
-        raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _print(comparison: Comparison, written: list[str], logged: LoggedReview | None) -> None:
     from cmtrack.cli.comparison_table import print_sentences
+    from cmtrack.report import formatting as fmt
 
     print_sentences(terminal(), comparison)
     echo("\nThe review:")
@@ -126,7 +117,10 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
         echo(f"  {path}{_sizes(Path(path))}")
     if logged is None:
         return
-    echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
+    tagged = fmt.counted(len(logged.tagged_runs), "run")
+    if logged.tagged_models:
+        tagged += f" and {fmt.counted(len(logged.tagged_models), 'logged model')}"
+    echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {tagged}.")
     if logged.versions:
         echo(f"Described: {', '.join(logged.versions)}")
     if logged.alias:
@@ -142,11 +136,3 @@ def _sizes(path: Path) -> str:
     whole, rows = sizes(path)
     of_rows = f", of which predictions by row {rows / 1e6:.1f} MB" if rows else ", without predictions by row"
     return f" ({whole / 1e6:.1f} MB{of_rows})"
-
-
-def _tagged(logged: LoggedReview) -> str:
-    from cmtrack.report import formatting as fmt
-
-    runs = fmt.counted(len(logged.tagged_runs), "run")
-    models = fmt.counted(len(logged.tagged_models), "logged model")
-    return f"{runs} and {models}" if logged.tagged_models else runs

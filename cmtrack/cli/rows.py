@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,15 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @main.command("rows")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
 @click.option("--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows of a cell of RUN's matrix.")
-@click.option("--wrong", is_flag=True, help="Rows that RUN gets wrong; what it does with one RUN by default.")
-@click.option("--confident", type=float, metavar="P", help="With --wrong or --cell: of a probability of at least P.")
-@click.option("--step", help="A step of the grouping, whose groups and right answers count; by default the classes.")
-@click.option("--broken", is_flag=True, help="Rows that only the first RUN gets right; by default with two.")
+@click.option("--wrong", is_flag=True, help="Rows that RUN gets wrong; the default with one RUN.")
+@click.option(
+    "--confident",
+    type=float,
+    metavar="P",
+    help="With --wrong or --cell: only rows that are predicted with a probability of at least P.",
+)
+@click.option("--step", help="A step of the grouping, whose groups count; by default the classes.")
+@click.option("--broken", is_flag=True, help="Rows that only the first RUN gets right; the default with two.")
 @click.option("--fixed", is_flag=True, help="Rows that only the second RUN gets right.")
 @click.option("--changed", is_flag=True, help="Rows with other predictions.")
 @click.option("--deciding", is_flag=True, help="Labels that would decide between two RUNs, those to check first.")
@@ -39,7 +45,7 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--together", is_flag=True, help="Every two RUNs: how often at least one is right.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
 @click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
-@click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Most rows that are shown.")
+@click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Largest number of rows to show.")
 @of_stored
 def rows_command(
     runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
@@ -50,7 +56,7 @@ def rows_command(
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must have been kept.
     Several runs must have been judged on the same rows.
 
-    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs of other rows.
+    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different rows.
     """
     kinds = [name for name in (*_SEVERAL, "cell", "wrong") if asked[name]]
     if len(kinds) > 1:
@@ -69,9 +75,8 @@ def rows_command(
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.evaluation.rows import TOTAL
 
-        evaluations = [
-            of_classes(held(progress, run, prefix, tracking_uri, needs_rows=lambda _: True)[1]) for run in runs
-        ]
+        read = partial(held, progress, prefix=prefix, tracking_uri=tracking_uri, needs_rows=lambda _: True)
+        evaluations = [of_classes(read(run)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
@@ -85,20 +90,19 @@ def rows_command(
 
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     counted = fmt.counted(total, "pair" if kind == "together" else "row")
-    ends = {name: (f"{name}_low", f"{name}_high") for name in frame if f"{name}_low" in frame}
-    heads = [str(name) for name in frame if not any(name in pair for pair in ends.values())]
+    spans = {name: [f"{name}_low", f"{name}_high"] for name in frame if f"{name}_low" in frame}
+    heads = [str(name) for name in frame if not any(name in ends for ends in spans.values())]
     brief = (head.replace("probability_actual", "p of actual").replace("probability", "p") for head in heads)
     words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)  # they fold at spaces
     printed = new_table(f"{kind}: {counted}{shown}", *words, right=0)
     for values in frame.itertuples(index=False, name=None):  # iterrows would make floats of class numbers
         row = dict(zip(frame, values, strict=True))
-        cells = [
-            fmt.number(row[name]) if isinstance(row[name], float) else fmt.short(row[name], _WIDTH) for name in heads
-        ]
-        spans = [
-            fmt.interval(row[name], (row[ends[name][0]], row[ends[name][1]])) if name in ends else "" for name in heads
-        ]
-        printed.add_row(*(plain(" ".join(filter(None, pair))) for pair in zip(cells, spans, strict=True)))
+        cells = []
+        for name in heads:
+            text = fmt.number(row[name]) if isinstance(row[name], float) else fmt.short(row[name], _WIDTH)
+            span = fmt.interval(row[name], (row[f"{name}_low"], row[f"{name}_high"])) if name in spans else ""
+            cells.append(f"{text} {span}".strip())
+        printed.add_row(*map(plain, cells))
     console = terminal()
     console.print(printed)
     if sentence:

@@ -24,6 +24,7 @@ from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from cmtrack.base import BaseEvaluation
     from cmtrack.comparison import SegmentComparison, SegmentDifferences
@@ -41,7 +42,11 @@ _NAME = 12
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
 @click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
 @click.option(
-    "--min-rows", type=click.IntRange(1), default=100, show_default=True, help="Fewest rows of a searched segment."
+    "--min-rows",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Smallest number of rows of a searched segment.",
 )
 @click.option("--leave-out", multiple=True, metavar="COLUMN", help="Column that --worst does not search; repeatable.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
@@ -61,26 +66,24 @@ def segments_command(
     min_rows: int,
     leave_out: tuple[str, ...],
     table: Path | None,
-    row_ids: str | None,
-    y_true: str | None,
-    log: bool,
     extra_metrics: tuple[str, ...],
     prefix: str,
     tracking_uri: str | None,
     as_json: bool,
+    **of_table: Any,
 ) -> None:
     """Print the metrics of RUN by segment.
 
     With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its
     segments are those that were declared, or, with --table, any column of a file: the run's kept predictions are joined
     to it. Two runs are compared row by row where both kept their rows. Nothing is written without --log. Where rows
-    belong together, --worst takes those without a value of a column with the others of their group.
+    belong together, --worst gives those without a value in a column the value of the others of their group.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one run or two, got {len(runs)}")
-    if table is None and (row_ids or y_true or log):
+    if table is None and any(of_table.values()):
         raise click.UsageError("--row-ids, --y-true and --log need --table")
     if table is not None and not by:
         raise click.UsageError("--table needs --by, the columns that divide the rows")
@@ -91,7 +94,7 @@ def segments_command(
         from cmtrack.cli.reading import read_metrics
 
         extra = read_metrics(extra_metrics)
-        evaluations = _evaluations(step, runs, by, table, row_ids, y_true, log, prefix, tracking_uri)
+        evaluations = _evaluations(step, runs, by, table, prefix, tracking_uri, **of_table)
         evaluations = [evaluation.with_metrics(extra) for evaluation in evaluations]
         from cmtrack.comparison.segments import by_segment
         from cmtrack.names import distinct
@@ -99,8 +102,7 @@ def segments_command(
 
         names = distinct(runs, _NAME)
         with bad_input(KeyError):
-            shown = [list(views(evaluation, metrics)) for evaluation in evaluations]
-            shown = [[view for view in some if not by or view.name in by] for some in shown]
+            shown = [[one for one in views(each, metrics) if not by or one.name in by] for each in evaluations]
             columns = [view.name for view in shown[0]]
             if not shown[0] and not by:
                 raise BadInput("the rows were evaluated without segments: --table with --by gives some")
@@ -117,27 +119,25 @@ def segments_command(
             sides = list(zip(names, evaluations, strict=True))
             compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
     if as_json:
-        parts = ("run", "columns")
-        out: dict[str, Any] = {"runs": [dict(zip(parts, one, strict=True)) for one in zip(runs, data, strict=True)]}
-        for part, evaluation in zip(out["runs"], evaluations, strict=True):
-            part |= {"note": evaluation.segments.note} if evaluation.segments.note else {}
+        out: dict[str, Any] = {"runs": []}
+        for run, columns_of_run, evaluation in zip(runs, data, evaluations, strict=True):
+            remark = {"note": evaluation.segments.note} if evaluation.segments.note else {}
+            out["runs"].append({"run": run, "columns": columns_of_run} | remark)
         if len(runs) == 2:
             out["differences"] = _as_differences(compared)
         if searched is not None:
             out["worst"] = {"searched": searched.searched, "notes": list(searched.notes)}
             out["worst"]["segments"] = searched.to_frame().to_dict("records")
         echo_json(out)
-        if failure:
-            raise BadInput(failure)
-        return
-    console = terminal()
-    for view in shown[0]:
-        same = [one for some in shown[1:] for one in some if one.name == view.name]
-        _print_view(console, [view, *same], names, [pair for pair in compared if pair.column == view.name])
-    for note in compared.notes:
-        console.print(plain(note))
-    if searched is not None:
-        _print_worst(console, searched)
+    else:
+        console = terminal()
+        for view in shown[0]:
+            same = [one for some in shown[1:] for one in some if one.name == view.name]
+            _print_view(console, [view, *same], names, [pair for pair in compared if pair.column == view.name])
+        for note in compared.notes:
+            console.print(plain(note))
+        if searched is not None:
+            _print_worst(console, searched)
     if failure:
         raise BadInput(failure)
 
@@ -153,30 +153,27 @@ def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min
 
 
 def _evaluations(
-    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, row_ids: str | None, y_true: str | None,
-    log: bool, prefix: str, tracking_uri: str | None,
+    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, prefix: str, tracking_uri: str | None,
+    **of_table: Any,
 ) -> list[Evaluation]:  # fmt: skip
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
         from cmtrack.cli.show import held
 
-        return [of_classes(held(step, run, prefix, tracking_uri, needs_rows=_has_segments)[1]) for run in runs]
+        def divided(evaluation: BaseEvaluation) -> bool:
+            return bool(getattr(evaluation, "segments", None))
+
+        return [of_classes(held(step, run, prefix, tracking_uri, needs_rows=divided)[1]) for run in runs]
     from cmtrack.cli.reading import read_columns
     from cmtrack.tracking import segment_runs
     from cmtrack.tracking.store import quiet, tracking_store
 
     step("reading the table and the runs", 0, 1)
-    frame = read_columns(table, [*by, *filter(None, (row_ids, y_true))])
+    frame = read_columns(table, [*by, *filter(None, (of_table["row_ids"], of_table["y_true"]))])
     flags = {"row_ids": "--row-ids", "y_true": "--y-true"}
     with quiet(), tracking_store(tracking_uri), passing_on(**flags), bad_input():
-        return segment_runs(
-            list(runs), frame, segments=list(by), row_ids=row_ids, y_true=y_true, prefix=prefix, log=log
-        )
-
-
-def _has_segments(evaluation: BaseEvaluation) -> bool:
-    return bool(getattr(evaluation, "segments", None))
+        return segment_runs(list(runs), frame, segments=list(by), prefix=prefix, **of_table)
 
 
 def _as_data(view: SegmentView) -> dict[str, Any]:
@@ -243,7 +240,7 @@ def _print_values(console: Console, views: list[SegmentView], names: Sequence[st
         values = ["–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others]
         apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
         rows.append((text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  ")))
-    _print_table(console, view, metric, view.table.order_of(metric), heads, rows)
+    console.print(_table(view, metric, view.table.order_of(metric), heads, rows))
 
 
 def _print_pair(
@@ -262,7 +259,7 @@ def _print_pair(
         gap += " *" if low > 0 or high < 0 else "  "
         rows.append((text, pair.rows[k], *values, gap))
     order = f"the worst of {quoted(pair.first)} first"
-    _print_table(console, view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
+    console.print(_table(view, pair.metric, order, (pair.first, pair.second, "difference"), rows))
     ends = pair.overall.low, pair.overall.high
     whole = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
     for text in (f"{whole} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
@@ -270,24 +267,17 @@ def _print_pair(
             console.print(plain(text))
 
 
-def _print_table(
-    console: Console,
-    view: SegmentView,
-    metric: str,
-    order: str,
-    heads: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
-) -> None:
-    """Print the segments of one metric; ``rows`` has name, samples and the cells below ``heads``."""
+def _table(view: SegmentView, metric: str, order: str, heads: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
+    """The segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
     of = f", {len(rows)} of {len(view.table)}" if len(rows) < len(view.table) else ""
     title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}"
-    table = new_table(title, "segment", "samples", *heads)
-    for text, samples, *cells in rows:
-        table.add_row(plain(fmt.short(text, 40)), fmt.count(samples), *cells)
-    console.print(table)
+    table = new_table(title, "segment", "rows", *heads)
+    for text, size, *cells in rows:
+        table.add_row(plain(fmt.short(text, 40)), fmt.count(size), *cells)
+    return table
 
 
 def _print_worst(console: Console, searched: Any) -> None:

@@ -66,10 +66,11 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     """
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
-        from cmtrack.cli.reading import read_costs_file
+        from cmtrack.cli.reading import read_file
         from cmtrack.comparison.comparability import of_classes
+        from cmtrack.grouping import Costs
 
-        costs = read_costs_file(costs_file)
+        costs = read_file(Costs.from_file, costs_file)
         with bad_input(say=lambda text: f"{costs_file.name}: {text}"):
             priced = of_classes(evaluation).price(costs)
         frame = priced.costs_by_class().astype(object)
@@ -81,9 +82,8 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
             for part in ("metrics", "intervals", "undefined")
         }
         assert priced.costs is not None  # it was priced
-        echo_json(
-            where | {"costs": priced.costs.to_dict()} | parts | {"classes": by_class, "notes": list(priced.notes)}
-        )
+        more = {"classes": by_class, "notes": list(priced.notes)}
+        echo_json(where | {"costs": priced.costs.to_dict()} | parts | more)
         return
     _print_costs(priced, by_class)
 
@@ -120,10 +120,11 @@ def threshold_command(
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
         other = None if calibration is None else held(step, calibration, prefix, tracking_uri)[1]
-        from cmtrack.cli.reading import read_costs_file
+        from cmtrack.cli.reading import read_file
         from cmtrack.comparison.comparability import of_classes
+        from cmtrack.grouping import Costs
 
-        costs = None if costs_file is None else read_costs_file(costs_file)
+        costs = None if costs_file is None else read_file(Costs.from_file, costs_file)
         with bad_input():
             held_out = None if other is None else of_classes(other)
             chosen = of_classes(evaluation).threshold(

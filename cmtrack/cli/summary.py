@@ -155,7 +155,7 @@ def _segments(segments: SegmentTable) -> Table:
     metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
     some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
     title = f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}"
-    table = new_table(title, "segment", "rows", metric, "less all others", right=1)
+    table = new_table(title, "segment", "rows", metric, "difference to the rest", right=1)
     for row in shown.to_dict("records"):
         cells = []
         for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):

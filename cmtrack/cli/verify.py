@@ -56,7 +56,8 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
             raise NotVerified(why) from None
     if output is not None:
         if not check.page:
-            raise NotVerified(f"{bundle.name}: no page can be made anew: {_why(check)}")
+            why = next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
+            raise NotVerified(f"{bundle.name}: no page can be made anew: {why}")
         write_text(output, check.page)
     if as_json:
         data = {name: value for name, value in vars(check).items() if name != "page"}
@@ -68,10 +69,6 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
     code = _EXIT[check.outcome.name]
     if code:
         raise click.exceptions.Exit(code)
-
-
-def _why(check: Verification) -> str:
-    return next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
 
 
 def _print(bundle: Path, check: Verification) -> None:

@@ -76,14 +76,14 @@ class Blocks:
         if self.kind == "auto":
             raise ValueError(
                 "blocks must hold the same rows, as seeds do, or rows of their own, as folds and data sets do; the "
-                f"same rows stand in: {shown}"
+                f"same rows are in: {shown}"
             )
         if self.kind == "seeds" and len(by_rows) > 1:
-            raise ValueError(f"block_kind='seeds' needs the same rows in all blocks; the same rows stand in: {shown}")
+            raise ValueError(f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}")
         if len(by_rows) < len(held) and (self.kind == "datasets" or (self.kind == "folds" and sure)):
             raise ValueError(
                 f"block_kind={self.kind!r} needs rows of their own in all blocks (row_ids= tells rows of the same "
-                f"labels apart); the same rows stand in: {shown}"
+                f"labels apart); the same rows are in: {shown}"
             )
         return self.kind
 
@@ -234,22 +234,20 @@ def _constant(
         none = math.nan
         return (replace(constant, difference=none, standard_error=none, low=none, high=none, pvalue=none),)
     ours = np.array([_value(run, metric) for run in there])
-    unit = 1.0 if criterion.direction == "higher" else -1.0
     level = 1 - (1 - result.confidence_level) / len(result.names)
     errors = None if result.kind == "datasets" else _errors_of_pairs((there, others), metric, ratio)
     if result.kind == "seeds" and constant.guessed:  # it is held against 0, which has no error
         errors = np.full((2, 2), math.sqrt(_covariance_of_means((there,), metric, None)[0, 0]))
-    analysis = analyse(
-        unit * np.column_stack((ours, against)),
+    (gap,) = analyse(
+        criterion.unit * np.column_stack((ours, against)),
         ("model", "constant"),
         kind=result.kind,
         confidence_level=level,
         rope=None,
         test_train_ratio=ratio,
         test_errors=errors,
-    )
-    (gap,) = analysis.differences
-    turn = unit if gap.name == "model" else -unit
+    ).differences
+    turn = criterion.unit if gap.name == "model" else -criterion.unit
     low, high = sorted((turn * gap.low, turn * gap.high))
     difference, pvalue = float(np.nanmean(ours - against)), min(1.0, len(result.names) * gap.pvalue)
     error = gap.standard_error
@@ -270,7 +268,7 @@ def _ranked(
     best_first = sorted(runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric]))
     of_gap: dict[str, Any] = {"difference": 0.0}
     if column != result.best:
-        gap, unit = result[name], 1.0 if criterion.direction == "higher" else -1.0
+        gap, unit = result[name], criterion.unit
         low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))
         widest = criterion.catalog.lookup(metric).widest
         gaps, error = scores[:, column] - scores[:, result.best], gap.standard_error

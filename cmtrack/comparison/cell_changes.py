@@ -87,7 +87,6 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
         sides = (np.full(pvalues.shape, math.nan),) * 2
     else:
         sides, pvalues = _paired(first.rows, second.rows, len(labels), step)
-    adjusted = holm(pvalues)
     return CellChanges(
         labels,
         "" if step is None else step.name,
@@ -95,7 +94,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
         tables[1][0] - tables[0][0],
         *sides,
         pvalues,
-        adjusted,
+        holm(pvalues),
         reason,
         np.full(len(labels), math.nan) if step is None else lost[1] - lost[0],
     )

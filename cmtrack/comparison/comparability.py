@@ -108,15 +108,9 @@ class Traits:
         )
 
 
-_DESIGN = {
-    Reason.KIND: "kind",
-    Reason.LABELS: "labels",
-    Reason.GROUPING: "grouping",
-    Reason.POSITIVE: "positive",
-    Reason.COSTS: "costs",
-    Reason.FAMILIES: "families",
-    Reason.SPANS: "spans",
-}
+_READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
+_DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
+"""Reasons with the names of the traits that they compare; those of ``_READ`` count only where the trait is read."""
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
@@ -131,11 +125,10 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     "costs"): evaluations may differ in what is not read.
     """
     reasons = [Reason.DATA] if _other_data(first, second) else []
-    for reason, name in _DESIGN.items():
-        if name in ("grouping", "positive", "costs") and name not in read:
-            continue
+    for reason in _DESIGN:
+        name = reason.name.lower()
         ours, theirs = getattr(first, name), getattr(second, name)
-        if ours != theirs and None not in (ours, theirs):
+        if ours != theirs and None not in (ours, theirs) and (reason not in _READ or name in read):
             reasons.append(reason)
     if not reasons and first.weight != second.weight:  # other rows have another weight
         reasons.append(Reason.WEIGHT)
@@ -280,6 +273,18 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
     Reason.WEIGHT: lambda e: f"weight {e.n_samples:g}",
 }
 
+_REMEDIES = {
+    Reason.DATA: "evaluate all on the same rows in the same order",
+    Reason.KIND: "evaluate all on single labels, or all on sets of codes",
+    Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
+    Reason.GROUPING: "compare under the same grouping= (--grouping FILE)",
+    Reason.POSITIVE: "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)",
+    Reason.COSTS: "compare at the same costs= (--costs FILE)",
+    Reason.FAMILIES: "evaluate all with the same families=",
+    Reason.SPANS: "evaluate all on spans, or all on rows",
+    Reason.WEIGHT: "evaluate all with the same sample_weight= (--weight COLUMN)",
+}
+
 
 def _priced(evaluation: BaseEvaluation) -> str:
     costs = evaluation.costs if isinstance(evaluation, Evaluation) else None
@@ -297,18 +302,18 @@ def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
     reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
     if Reason.DATA in reasons:
         reasons.discard(Reason.WEIGHT)
-    return [reason for reason in Reason if reason in reasons]
+    return [reason for reason in Reason if reason in reasons] or [Reason.DATA]
 
 
 def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
     """The distinguishing part of each of several rankings, such as "grouped by “parity”"."""
     reasons = _between(rankings, read)
-    if reasons == [Reason.DATA] or not reasons:  # their sizes may say it
+    if reasons == [Reason.DATA]:  # their sizes may say it
         sizes = Counter(ranking.evaluation.statistics.digest.rows for ranking in rankings)
         if max(sizes.values(), default=0) == 1:
             return [""] * len(rankings)
     columns = []
-    for reason in reasons or [Reason.DATA]:
+    for reason in reasons:
         evaluations = [ranking.evaluation for ranking in rankings]
         shown = [_SHOWN[reason](evaluation) for evaluation in evaluations]
         if reason is Reason.GROUPING:
@@ -323,15 +328,21 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
 
 
 def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """The differences in how the runs of several rankings were judged; empty if there is one ranking."""
-    if len(rankings) < 2:
-        return ""
-    return " and ".join(reason.value for reason in _between(rankings, read)) or Reason.DATA.value
+    """The differences in how the runs of several rankings were judged."""
+    return " and ".join(reason.value for reason in _between(rankings, read))
+
+
+def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
+    """The way to put runs of several rankings into one: "to rank them together, …"."""
+    reasons = _between(rankings, read)
+    if Reason.POSITIVE in reasons and Reason.GROUPING in reasons:
+        reasons.remove(Reason.GROUPING)  # the positive group's remedy has the grouping
+    return f"to rank them together, {', and '.join(_REMEDIES[reason] for reason in reasons)}"
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
-    """A sentence on why there is more than one ranking; empty if there is one."""
-    why = how_apart(rankings, read)
-    if not why:
+    """Two sentences, why there is more than one ranking and what would make it one; empty if there is one."""
+    if len(rankings) < 2:
         return ()
-    return (f"The runs were judged {why}, so that they stand in {len(rankings)} separate rankings.",)
+    why = f"The runs were judged {how_apart(rankings, read)}, so that they stand in {len(rankings)} separate rankings."
+    return why, f"T{remedy(rankings, read)[1:]}."

@@ -192,7 +192,7 @@ def compare_evaluations(
     Raises
     ------
     TypeError, ValueError
-        If a value is no evaluation, there is none, or one has not what is asked for.
+        If a value is not an evaluation, there are none, or one lacks what is asked for.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def compare_runs(
             if not criterion.single:
                 raise ValueError(f"equivalence is of one metric, got {criterion}")
             rankings = tuple(with_equivalence(ranking, options.equivalence) for ranking in rankings)
-        notes = apart(rankings, reads)
+        notes = apart(rankings, reads)[:1]  # what would mend it is advice, no fact of the comparison
     if options.at is not None:
         where = shares_in_words(options.at)
         notes = (*notes, f"All runs are judged where the classes have other shares than in the test rows: {where}.")
@@ -334,13 +334,25 @@ def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, c
 def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
     """Reason why a run cannot be ranked by a metric; empty where it can."""
     if metric not in evaluation.metrics:
-        return f"it has no {metric}"
+        return f"it has no {metric}{_lacking(evaluation, metric)}"
     if math.isfinite(evaluation.metrics[metric]):
         return ""
     reason = evaluation.undefined.get(metric, "no reason is known")
     if only := predicts_only(evaluation, metric):
         reason = f"it predicts only {quoted(only)}; rank by another metric, such as {ALWAYS_DEFINED}"
     return f"{metric} is undefined: {reason}"
+
+
+def _lacking(evaluation: BaseEvaluation, metric: str) -> str:
+    """The argument that gives classes a metric that they lack, after a colon; empty where none would."""
+    if not isinstance(evaluation, Evaluation):
+        return ""
+    entry = OPEN.lookup(metric)
+    if entry.needs == "probabilities" and evaluation.statistics.moments is None:
+        return ": evaluate it with y_prob= (--y-prob)"
+    if entry.section == "binary" and evaluation.binary is None:
+        return ": compare under a grouping= of two groups (--grouping FILE)"
+    return ": compare at costs= (--costs FILE)" if entry.section == "cost" and evaluation.costs is None else ""
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:

@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
+from cmtrack.comparison.criterion import distance_from_best
 from cmtrack.comparison.differences import own_degrees
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
@@ -37,9 +38,9 @@ _ROUNDING = 1e-12
 class ConstantAnswer:
     """The best constant answer by a metric, and the gain of a model over it.
 
-    Of metrics of labels and costs it is one class, always: that of the best value. Of metrics of probabilities each
-    class gets its share of the rows as its probability. Where a correlation of it is undefined, its denominator being
-    zero, the model is held against 0, the value of guessing.
+    For metrics of labels and costs it is always one class, the one with the best value. For metrics of probabilities
+    each class gets its share of the rows as its probability. Where its correlation is undefined, the denominator being
+    zero, the model is compared with 0, the value of guessing.
 
     Attributes
     ----------
@@ -51,17 +52,17 @@ class ConstantAnswer:
     reason : str
         Why it is.
     run : str
-        Name of the run that is held against it: the best one.
+        Name of the run that is compared with it: the best one.
     difference, standard_error, low, high, pvalue : float
-        Of the run less the constant answer, by the same rows. Of several runs, p-value and interval allow for the
-        run's being the best of them (Dunnett 1955), and of classes that may be the best answer for its being picked,
-        too. NaN where no error is known, and where no model can be better (``unbeatable``).
+        The run less the constant answer, on the same rows. With several runs, p-value and interval allow for the
+        selection of the best run (Dunnett 1955), and for that of the class where several may be the best answer. NaN
+        where no error is known, and where no model can be better (``unbeatable``).
     unpaired : str
         Why the error does not use that the rows are the same; empty where it does.
     guessed : bool
-        True where it is a correlation without a value, and the run is held against 0.
+        True where it is a correlation without a value, and the run is compared with 0.
     unbeatable : bool
-        True where it has the best value that there is, such as a recall of 1: what it costs stands in another metric.
+        True where it has the best possible value, such as a recall of 1; another metric then shows its price.
     better : "higher", "lower" or "nearest zero"
         The better values.
     confidence_level : float
@@ -144,16 +145,16 @@ def constant_answer(
     run : str, optional
         The evaluation's name.
     rivals : ndarray of shape (n, R), optional
-        Influence values, larger being better, of the runs that the evaluation is the best of, itself among them.
+        Influence values, larger being better, of the runs of which the evaluation is the best, itself included.
     others : int, default 0
-        Runs that it is the best of, too, of which no influence is known.
+        Number of further runs of which it is the best, without known influence.
     seed : int, default 0
 
     Returns
     -------
     ConstantAnswer or None
-        None where no single class can be answered (spans, sets of codes), the metric has no better and worse or its
-        function is not known.
+        None where no single class can be answered (spans, sets of codes), the metric has no direction, or its function
+        is not known.
 
     Notes
     -----
@@ -205,10 +206,9 @@ def constant_answer(
     degrees, exact, unpaired = math.inf, math.nan, ""
     if isinstance(pair, str):
         unpaired = pair
-        errors = (
-            one.standard_errors.get(metric, math.nan) for one in ((evaluation,) if reason else (evaluation, best))
-        )
-        size, degrees = math.hypot(*errors), own_degrees(evaluation, metric)
+        judged = (evaluation,) if reason else (evaluation, best)
+        size = math.hypot(*(one.standard_errors.get(metric, math.nan) for one in judged))
+        degrees = own_degrees(evaluation, metric)
         tail += 0 if rivals is None else rivals.shape[1] - 1
     else:
         first, second, rows = pair
@@ -252,20 +252,13 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
     if not isinstance(evaluation, Evaluation) or evaluation.none is not None or metric not in evaluation.metrics:
         return None
     entry = evaluation.catalog.lookup(metric)
-    if (
-        not entry.better
-        or entry.needs not in (*_OF_LABELS, "probabilities")
-        or entry.section in ("prevalence", "rough")
-    ):
-        return None
-    return None if evaluation.without_function(metric) else entry
+    counted = entry.needs in (*_OF_LABELS, "probabilities") and entry.section not in ("prevalence", "rough")
+    return entry if entry.better and counted and not evaluation.without_function(metric) else None
 
 
 def _off(entry: Metric, value: float) -> float:
     """The distance of a value from the best, without rounding: smaller is better, and undefined is last."""
-    if math.isnan(value):
-        return math.inf
-    return round(abs(value) if entry.better == "nearest zero" else -value if entry.better == "higher" else value, 12)
+    return math.inf if math.isnan(value) else round(distance_from_best(entry.better, value), 12)
 
 
 def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False) -> Evaluation:
@@ -337,12 +330,10 @@ def _pair(
     first = ours.influence(metric)
     if first is None:
         return "no error by row is known"
-    second = None
-    if not undefined:
-        second = _constant(like, rows, answer, evaluation.statistics.ranking_only).influence(metric)
-    if second is None and not undefined:
-        return "no error by row is known"
-    return first, np.zeros(len(rows)) if second is None else second, rows
+    if undefined:
+        return first, np.zeros(len(rows)), rows
+    second = _constant(like, rows, answer, evaluation.statistics.ranking_only).influence(metric)
+    return "no error by row is known" if second is None else (first, second, rows)
 
 
 def _exact(first: FloatArray, second: FloatArray, rows: Predictions) -> float:

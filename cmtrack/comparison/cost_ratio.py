@@ -88,13 +88,13 @@ class BreakEven:
             return f"{above} is cheaper than {below} wherever a miss costs more than {ends} false alarms."
         if self.told_apart == ((0.0, math.inf),):
             return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
-        equal = f" (at {self.value:.3g} both are estimated to cost the same)" if math.isfinite(self.value) else ""
+        estimate = f" (estimated break-even: {self.value:.3g})" if math.isfinite(self.value) else ""
         if not self.told_apart:
-            return f"{names[0]} and {names[1]} may cost the same, whatever a miss costs in false alarms{equal}."
+            return f"{names[0]} is not shown to be cheaper or dearer than {names[1]} at any cost of a miss{estimate}."
         clauses = [
             f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms" for one in self.told_apart
         ]
-        return f"{'; '.join(clauses)}; elsewhere they may cost the same{equal}."
+        return f"{'; '.join(clauses)}; elsewhere neither is shown to be cheaper{estimate}."
 
     def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
         """Name of the model that is cheaper between two break-even ratios."""
@@ -144,7 +144,7 @@ def break_even(
     -----
     With x and y the paired differences of false alarms and misses, the costs differ by x + r y and are equal at
     r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. Where it is
-    not an interval, the rows do not say it more narrowly.
+    not an interval, the rows do not determine the ratio more closely.
 
     Examples
     --------

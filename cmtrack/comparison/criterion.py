@@ -81,20 +81,18 @@ class Criterion:
 
         TypeError, ValueError if there is no such metric, it has no direction, or a weight is not a positive number.
         """
-        if isinstance(rank_by, str):
-            return cls((_checked(rank_by, catalog),), catalog=catalog)
-        if isinstance(rank_by, Mapping):
-            for name, weight in rank_by.items():
-                if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
-                    raise ValueError(f"the weight of a metric must be a positive number, got {name!r}: {weight!r}")
-            names = tuple(_checked(name, catalog) for name in rank_by)
-            return cls(_some(names), tuple(map(float, rank_by.values())), catalog=catalog)
-        if isinstance(rank_by, Iterable):
-            names = tuple(dict.fromkeys(_checked(name, catalog) for name in rank_by))
-            return cls(_some(names), (1.0,) * len(names), pareto=len(names) > 1, catalog=catalog)
-        raise TypeError(
-            f"rank_by must be a metric's name, names (a Pareto front) or weights by name, got {type(rank_by).__name__}"
-        )
+        if not isinstance(rank_by, Iterable):
+            kind = type(rank_by).__name__
+            raise TypeError(f"rank_by must be a metric's name, names (a Pareto front) or weights by name, got {kind}")
+        weights = rank_by if isinstance(rank_by, Mapping) else {}
+        for name, weight in weights.items():
+            if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
+                raise ValueError(f"the weight of a metric must be a positive number, got {name!r}: {weight!r}")
+        given = [rank_by] if isinstance(rank_by, str) else rank_by
+        names = tuple(dict.fromkeys(_checked(name, catalog) for name in given))
+        if not names:
+            raise ValueError("rank_by must name at least one metric, got none")
+        return cls(names, tuple(float(weights.get(name, 1)) for name in names), not weights and len(names) > 1, catalog)
 
     @property
     def single(self) -> bool:
@@ -106,6 +104,11 @@ class Criterion:
         """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of a weighted sum."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
+    @property
+    def unit(self) -> float:
+        """Sign of a gain: 1 where higher is better."""
+        return 1.0 if self.direction == "higher" else -1.0
+
     def distance_from_best(self, value: float) -> float:
         """Distance of the first metric's value from the best there is: smaller is better."""
         return distance_from_best(self.catalog.lookup(self.metrics[0]).better, value)
@@ -116,12 +119,6 @@ class Criterion:
         if self.single:
             return self.metrics[0]
         return " + ".join(f"{weight:g} × {name}" for name, weight in zip(self.metrics, self.weights, strict=True))
-
-
-def _some(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not names:
-        raise ValueError("rank_by must name at least one metric, got none")
-    return names
 
 
 def _checked(name: object, catalog: Catalog) -> str:

@@ -29,7 +29,7 @@ class Crossing:
     ----------
     metric : str
     shares, difference, standard_error : ndarray of shape (P,)
-        Shares of positives, and what the first is better by at each; above 0, the first is better.
+        Shares of positives, and by how much the first is better at each.
     confidence_level : float
         Of each share by itself.
 

@@ -192,10 +192,9 @@ def paired_differences(
     Parameters
     ----------
     first, second : Evaluation or FamilyEvaluation
-        Of the same test rows in the same order (the digest of the labels is checked); classes in another order are
-        brought to the first one's. Where a side has no rows (it
-        was merged, or loaded from its statistics), the differences are unpaired, and said to be; their intervals
-        are then far too wide for models that were judged on the same rows.
+        Of the same test rows in the same order (the digest of the labels is checked); classes in another order are put
+        in the first one's. Where a side has no rows (it was merged, or loaded from its statistics), the differences are
+        unpaired, and marked so; their intervals are then far too wide for models that were judged on the same rows.
     metrics : iterable of str, optional
         Names; by default every metric that both have.
     groups : array-like of shape (n,), optional
@@ -212,7 +211,7 @@ def paired_differences(
     Raises
     ------
     ValueError
-        If a metric is not in both, is of costs that differ, or ``groups`` has another length than the rows.
+        If a metric is not in both, depends on costs that differ, or ``groups`` has another length than the rows.
 
     Notes
     -----
@@ -248,7 +247,8 @@ def paired_differences(
             raise ValueError(f"groups need paired rows: {reason}")
         rows = tuple(_independent_difference(first, second, n, level) for n in names)
         return Differences(rows, False, reason, level, None)
-    clusters = _clusters(first, groups)
+    assert first.rows is not None  # why_unpaired has asked
+    clusters = first.rows.clusters if groups is None else encode_groups(groups, len(first.rows))
     rows = tuple(_paired_difference(first, second, n, clusters, level) for n in names)
     lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
@@ -260,23 +260,12 @@ def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
-    rows = evaluation.rows
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
         return f"{name} has no error by row: {UNKNOWN}"
-    if (
-        isinstance(rows, Predictions)
-        and rows.source is None
-        and evaluation.catalog.lookup(name).needs == "probabilities"
-    ):
+    without = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
+    if without and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
     return ""
-
-
-def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
-    assert evaluation.rows is not None  # checked by the caller
-    if groups is None:
-        return evaluation.rows.clusters
-    return encode_groups(groups, len(evaluation.rows))
 
 
 def paired(

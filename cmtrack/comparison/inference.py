@@ -1,7 +1,7 @@
 """Inference on many runs from their values and the covariance of their errors.
 
-Differences, the runs that may be the best, the probability of each rank, and how far the value of a picked run is to be
-trusted. Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the
+Differences, the runs that may be the best, the probability of each rank, and how far to trust the value of a selected
+run. Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the
 statistics are taken from (paired rows, independent samples, several metrics) does not matter to it.
 
 The draws are seeded: the same values give the same answers.
@@ -220,12 +220,12 @@ def reach_of_best(
     """Normal quantiles for the interval of a selected run: one-sided against the selection, and two-sided.
 
     The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first quantile for c and the
-    ordinary z: its error is at most the largest of all R errors, and picking a largest value cannot push it down
-    (after Fuentes, Casella and Wells 2018). A run that was picked by another rule has the second one at both ends.
+    ordinary z: its error is at most the largest of all R errors, and selecting a largest value cannot push it down
+    (after Fuentes, Casella and Wells 2018). A run that was selected by another rule has the second one at both ends.
 
     ``errors``, of shape (n_draws, R).
     ``variance``, of shape (R,).
-    ``others``: runs that were picked from, too, of which no errors are known; taken as independent, which is the most
+    ``others``: runs that were selected from, too, of which no errors are known; taken as independent, which is the most
     that errors that are not negatively correlated can do (Šidák; Slepian).
     """
     has_error = variance > 0
@@ -287,7 +287,7 @@ def pairs(
     distribution with its degrees of freedom.
     """
     size = len(values)
-    signs = gain_signs(values, folded)
+    signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)
     gain, moved = values * signs, covariance * signs * signs[:, None]
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
@@ -427,11 +427,6 @@ def _from_best(high: FloatArray, counted: BoolArray, tied: BoolArray) -> tuple[F
     best_low = np.where(counted & tied, np.minimum(-high.T, 0.0), np.inf).min(axis=1)
     alone = ~counted.any(axis=1)
     return np.where(alone | np.isinf(best_low), 0.0, best_low), np.where(alone, 0.0, best_high)
-
-
-def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
-    """Signs that make larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
-    return np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
 
 
 def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> FloatArray:

@@ -239,11 +239,11 @@ class Looks:
     chosen_from : int
         Those that the leader was chosen from here.
     reviews : int
-        Earlier reviews that the runs stand in; there may have been more.
+        Earlier reviews that contain the runs; there may have been more.
     value : float
         The leader's.
     optimism : float
-        The part of it that typically comes from the choice; 0 of a single run.
+        The part of it that typically comes from the choice; 0 for a single run.
     corrected : float
         The value less that.
     low, high : float
@@ -328,5 +328,5 @@ def looks_of(ranking: Ranking, runs: int, chosen_from: int, reviews: int, seed: 
     leader = ranking.leader
     sure = evidence.known.all() and not evidence.folded
     gained = optimism(values, covariance, seed) if sure else math.nan
-    unit = 1.0 if ranking.criterion.direction == "higher" else -1.0
-    return Looks(runs, chosen_from, reviews, leader.value, gained, leader.value - unit * gained, *leader.interval)
+    corrected = leader.value - ranking.criterion.unit * gained
+    return Looks(runs, chosen_from, reviews, leader.value, gained, corrected, *leader.interval)

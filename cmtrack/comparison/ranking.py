@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -41,24 +41,24 @@ class Ranked(Candidate):
     rank : int
         1 is best; runs of equal value share a rank. On a Pareto front the front's number.
     value, low, high : float
-        Of the criterion, in the metric's own unit, with the run's own interval; of a weighted sum in standard errors.
-        NaN for a Pareto front. Of a model the mean over its blocks, without an interval.
+        Value of the criterion, in the metric's own unit (a weighted sum: in standard errors), with the run's own
+        interval. NaN for a Pareto front. For a model the mean over its blocks, without an interval.
     difference, difference_low, difference_high : float
-        Of a run, from the best other run, this run less that one: from the leader, and for the leader its lead over the
-        next (for "nearest zero": of the distances from zero). Runs without any difference count as one. The intervals
-        hold together. The end on the side of the better values is exactly 0 where the run is ruled out as the best, and
-        the leader's other end exactly where no other run may be the best. NaN of a single run.
-        Of a model, this model less the leader; of data sets the median difference where the method gives that. The
-        interval holds for all pairs of models at once (Bonferroni).
+        For a run: this run less the best other one, which is the leader, or for the leader the next (for "nearest
+        zero": of the distances from zero). Runs without any difference count as one. The intervals are simultaneous.
+        The end on the side of the better values is exactly 0 where the run is ruled out as the best; the leader's other
+        end is exactly 0 where no other run may be the best. NaN for a single run. For a model: this model less the
+        leader; over data sets the median difference where the method gives that. The interval holds for all pairs of
+        models at once (Bonferroni).
     pvalue, p_holm : float
         That the difference is zero: unadjusted, and adjusted over all pairs.
     p_set : float
-        The p-value that decides: it is ruled out as the best where this is at most one less the confidence level. Of
-        runs that of being the best, by multiple comparisons with the best. On a Pareto front that of "another run is
-        better in every metric" not being so, adjusted over all pairs by Holm; `p_holm` is the same there. Of models
-        `p_holm`, too.
+        The p-value that decides: the run is ruled out as the best where this is at most one less the confidence level.
+        For runs, of being the best, by multiple comparisons with the best. On a Pareto front, of the hypothesis that no
+        other run is better in every metric, adjusted over all pairs by Holm; `p_holm` is the same there. For models it
+        is `p_holm`, too.
     standard_error : float
-        Of the difference; of data sets that of the mean difference.
+        Of the difference; over data sets that of the mean difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
@@ -66,27 +66,27 @@ class Ranked(Candidate):
     chosen : bool
         Whether it is the one to take.
     adjusted_low, adjusted_high : float
-        The interval of a run that was picked from the others, which allows for the picking: of the leader and of the
-        chosen run. NaN for others.
+        The interval of the leader and of the chosen run, which allows for their selection from the others. NaN for
+        all others.
     values : dict of str to float
         Of each of the criterion's metrics.
     p_max_t : float
         That the difference of a run is zero, adjusted over all pairs of runs by max-T.
     probability_best, expected_rank : float
     rank_low, rank_high : int
-        Posterior of the rank of a run, given the values and how far they spread; NaN, and up to the last rank, of fewer
-        than three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the best. On
-        a Pareto front `probability_best` is the share of resamples in which the run is on the front.
+        Posterior of the rank of a run, given the values and how far they spread; NaN, with ranks up to the last, for
+        fewer than three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the
+        best. On a Pareto front `probability_best` is the share of resamples in which the run is on the front.
     by_block : tuple of Candidate
-        Of a model one run for each block, the best first; its own run is the first of them, under the model's name and
+        For a model one run for each block, the best first; its own run is the first of them, under the model's name and
         with the mean of what they logged.
     sd : float
-        Of a model, over its blocks.
+        Standard deviation of a model over its blocks.
     worse, equivalent, better : float
         Probability that a model is practically worse than the leader, as good, or better; for this pair alone. It
         decides nothing.
     average_rank : float
-        Of a model, over data sets.
+        Average rank of a model over data sets.
     unpaired : str
         Why the differences of a run do not use the rows; empty where they do.
     equivalent_within : float
@@ -195,7 +195,7 @@ class Ranking:
     margin : float or None
         What a tie-breaker may give up against the leader; None: one standard error of each one's difference.
     constants : tuple of ConstantAnswer
-        Of each metric of the criterion the best constant answer, and what the best run gains over it. Of models its
+        For each metric of the criterion the best constant answer, and what the best run gains over it. For models its
         mean over the blocks, and the leader's gain; the p-value is adjusted for the number of models (Bonferroni).
     rank_distribution : ndarray of shape (R, R)
         ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
@@ -269,7 +269,7 @@ class Ranking:
 
     @property
     def few(self) -> bool:
-        """True if P(best) is rough: the spread of the true values is learned from few runs."""
+        """True if `probability_best` is rough: the spread of the true values is learned from few runs."""
         return len(self.runs) < inference.FEW_FOR_SPREAD
 
     @property
@@ -373,14 +373,14 @@ def rank(
     confidence level.
     ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether a run is chosen; False for one of several rankings that is not the one to decide by.
-    ``others``: runs that were passed over for their values before any was ranked: the leader was picked from them, too.
+    ``others``: number of runs that were passed over for their logged values; the leader was selected from them, too.
 
     Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that
     may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two steps
     (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the confidence level. Of
     runs that are exactly equal it may leave some out: it says which runs may be the best, not which are equal.
     P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with flat μ and τ.
-    The interval of the leader, and of a chosen run that does not lead, allows for the picking. The draws do not
+    The interval of the leader, and of a chosen run that does not lead, allows for the selection. The draws do not
     depend on the order of ``candidates``: they are made in the order of the runs' ids.
 
     That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
@@ -397,7 +397,7 @@ def rank(
     runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
     picked_from = 1 if criterion.pareto else len(runs) + others
     if picked_from > 1:
-        runs = _allow_for_picking(runs, criterion, evidence, confidence_level, seed, others)
+        runs = _allow_for_selection(runs, criterion, evidence, confidence_level, seed, others)
     constants = _constants(runs, candidates, criterion, evidence, others, seed)
     return Ranking(
         runs,
@@ -407,7 +407,6 @@ def rank(
         margin,
         constants,
         picked_from=picked_from,
-        equivalence=None,
         **arrays,
     )
 
@@ -446,7 +445,7 @@ def identity(candidate: Candidate) -> tuple[str, str]:
     return candidate.run_id, candidate.name
 
 
-Standings = tuple[list[Ranked], dict[str, FloatArray]]
+Standings = tuple[list[Ranked], dict[str, Any]]
 
 
 def _single(
@@ -469,7 +468,7 @@ def _single(
     )
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if has_error.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
-    unit = 1.0 if criterion.direction == "higher" else -1.0
+    unit = criterion.unit
     out: list[Ranked] = []
     for place, origin in enumerate(order):
         candidate = candidates[origin]
@@ -535,13 +534,13 @@ def _own_interval(
     return value - reach, value + reach
 
 
-def _allow_for_picking(
+def _allow_for_selection(
     runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
 ) -> tuple[Ranked, ...]:
     """The runs, with intervals of the leader and the chosen one that allow for selection.
 
-    It is the run's own interval, on the metric's scale, at the level of which the quantile against the picking is the
-    ordinary one. The end that no picking of the best value can move stays as it is.
+    It is the run's own interval, on the metric's scale, at the level of which the quantile against the selection is the
+    ordinary one. The end that no selection of the best value can move stays as it is.
     """
     _, covariance = evidence.of(criterion)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)

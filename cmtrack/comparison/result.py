@@ -39,7 +39,7 @@ class Comparison:
     Attributes
     ----------
     rankings : tuple of Ranking
-        That to decide by first. Runs of different rankings are never put in one order.
+        The one to decide by first. Runs of different rankings are never put in one order.
     criterion : Criterion
     gates : tuple of Gate
     confidence_level : float
@@ -54,18 +54,18 @@ class Comparison:
     notes : tuple of str
         What a reader should know about how the comparison was made.
     how : dict of str to object
-        The arguments that were given, to do it again.
+        The arguments that were given, to repeat it.
     reads : frozenset of str
         What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
-        nothing. Runs that differ in it are in different rankings.
+        nothing. Runs that differ in one of these are in different rankings.
     segments : SegmentComparison
         The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked for that.
     record : Record
-        When, by whom and with what it was made.
+        When, by whom and with which versions it was made.
     judged : tuple of Candidate
         Every run whose evaluation was read, also of those that are not ranked.
     listing : Listing or None
-        What it was computed from, beside the evaluations; None of one that ``compare`` did not make.
+        What it was computed from, beside the evaluations; None if ``compare`` did not make it.
 
     Examples
     --------
@@ -111,9 +111,9 @@ class Comparison:
 
         It leads the first ranking, or the tie-breakers chose it among the tied ones within the margin. None where
         nothing passed, and where several rankings have the same number of rows and none of them holds the parents of
-        the others: which of them to decide by is not for this package to say. That it is the best of the runs does not
-        make it good: :attr:`Ranking.constants` and :meth:`summary` say where no run is shown to be better than the best
-        answer that needs no model.
+        the others: cmtrack does not choose among these. The best of the runs need not be good:
+        :attr:`Ranking.constants` and :meth:`summary` say where no run is shown to be better than the best answer that
+        needs no model.
         """
         return None if self.ranking is None else self.ranking.chosen
 
@@ -173,10 +173,10 @@ class Comparison:
             ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json`` plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists single rows, ten that the run to take breaks; ids only where they are kept with the
-            rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists single rows: ten that the run to take breaks. Ids are shown only where they are kept
+            with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
-            What stands beside the rows of a page, as in :meth:`cmtrack.Evaluation.report`.
+            What is shown beside the rows of a page, as in :meth:`cmtrack.Evaluation.report`.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class Comparison:
 
         The file holds the page, the Markdown, the plain data, the rule, each run's statistics and its rows, and a
         manifest with the SHA-256 digest of each. The same comparison gives the same bytes. Rows keep 7 digits of their
-        probabilities; of evaluations in memory, the bundle's review is computed from these.
+        probabilities; the review of evaluations in memory is computed from these.
 
         Parameters
         ----------
@@ -249,19 +249,20 @@ class Comparison:
         Parameters
         ----------
         experiment_name : str, optional
-            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or where none is, of the first run
-            that was compared; it is created if it does not exist. The evaluation view of the runs is then theirs alone.
+            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or, if none is chosen, of the
+            first compared run; it is created if it does not exist. The evaluation view of the runs then lists these
+            alone.
         run_name : str, optional
         alias : str, optional
-            Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where
-            this is not given: an alias may be what serving resolves.
+            Set for the chosen run's version of the registered model, such as ``"challenger"``. By default none is set,
+            since serving may resolve an alias.
         registered_model : str, optional
             Its name, where the chosen run has versions of several.
 
         Raises
         ------
         ValueError
-            If no run was judged, the runs are in no store, or the alias has no version to stand for.
+            If no run was judged, the runs are in no store, or there is no version that the alias can point to.
         ConnectionError
             If the tracking server does not answer.
 
@@ -297,8 +298,8 @@ class Comparison:
         Returns
         -------
         SavedView
-            Of the chosen run's experiment; where none is chosen, of the first run's that was compared. A view is of
-            one experiment: its notes say how many of the runs are in others.
+            In the chosen run's experiment, or, if none is chosen, in that of the first compared run. A view shows one
+            experiment: its notes say how many of the runs are in others.
 
         Raises
         ------
@@ -330,7 +331,7 @@ class Comparison:
     def resolution(self) -> Resolution:
         """The smallest difference that these rows can show, and the rows that a given one needs.
 
-        A ValueError is raised of models, of several metrics side by side, and of a single run.
+        Raises ValueError for models, for several metrics side by side, and for a single run.
         """
         return resolution_of(self.ranking, int(self.how.get("seed", 0)))
 
@@ -338,8 +339,8 @@ class Comparison:
     def crossing(self) -> Crossing:
         """Where, by the share of positives, the run to take or the first of the others is shown to be better.
 
-        A ValueError is raised where no two runs of the same rows are ranked by one metric that moves, or there is no
-        positive class or group.
+        Raises ValueError unless two runs on the same rows are ranked by one metric that depends on the share, and there
+        is a positive class or group.
         """
         ranking = self.ranking
         if ranking is None or ranking.over or not ranking.criterion.single or len(ranking.runs) < 2:
@@ -352,7 +353,7 @@ class Comparison:
     def looks(self) -> Looks:
         """The runs that were judged on these rows, and the leader's value less what the choice alone is worth.
 
-        A ValueError is raised of models, and where no one metric ranks.
+        Raises ValueError for models, and unless a single metric ranks.
         """
         ranking = self.ranking
         if ranking is None:
@@ -371,7 +372,8 @@ class Comparison:
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
         """The rows that one run gets right and the other wrong.
 
-        Right is what the step of the criterion accepts, such as ``reduced/<step>/accuracy``; otherwise equal classes.
+        A row is right if the step of the criterion, such as ``reduced/<step>/accuracy``, accepts the pair of classes;
+        without a step, if they are equal.
 
         Parameters
         ----------
@@ -384,20 +386,21 @@ class Comparison:
         Returns
         -------
         DataFrame
-            row, id, weight and group where there are some, actual; of each run predicted, probability and
-            probability_actual, with its name behind; and the segments.
+            row, id, weight and group where there are some, actual; for each run predicted, probability and
+            probability_actual, followed by its name; and the segments.
 
         Raises
         ------
         KeyError
             If a run does not exist.
         ValueError
-            If they have other rows, or did not keep them; the text names runs that can be compared.
+            If they were judged on different rows, or did not keep them; the text names runs that can be compared.
 
         Warns
         -----
         UserWarning
-            If they have other rows, and share some by their ids: these are compared, the others are counted.
+            If they were judged on different rows, and share some by their ids: these are compared, the others are
+            counted.
 
         Examples
         --------
@@ -417,8 +420,8 @@ class Comparison:
         a, b : str
             As in :meth:`rows`.
         by : str, optional
-            "class" (the actual one), or a column of the segments: the shares are then of each part, their intervals
-            hold together, and the p-values are adjusted.
+            "class" (the actual one), or a column of the segments: the shares are then given by part, with simultaneous
+            intervals and adjusted p-values.
 
         Returns
         -------
@@ -432,7 +435,7 @@ class Comparison:
         Notes
         -----
         The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent training, CVPR. The
-        test judges broken against fixed rows given both, never their size. Its p-value of one part is McNemar's mid-p.
+        test compares broken with fixed rows, given their sum. For one part its p-value is McNemar's mid-p.
         """
         return rows.flips(self, a, b, by)
 
@@ -444,8 +447,8 @@ class Comparison:
         a, b : str
             As in :meth:`rows`; which of them leads does not matter.
         metric : str, optional
-            By default the share of rows that are right. Of accuracy, a mean cost, log loss, Brier score or top-k
-            accuracy the number is exact; of another metric of the counts it is an upper bound ("at most").
+            By default the share of rows that are right. For accuracy, a mean cost, log loss, Brier score or top-k
+            accuracy the number is exact; for another metric of the counts it is an upper bound ("at most").
         noise : float or array-like of shape (K, K), optional
             The assumed share of wrong labels, or the probabilities of labels (columns) given the truth (rows).
 
@@ -466,12 +469,12 @@ class Comparison:
         Parameters
         ----------
         at_least : int, optional
-            Runs that miss a row of the frame; by default all of them.
+            Number of runs that must miss a row for the frame to list it; by default all of them.
 
         Returns
         -------
         Missed
-            Of all judged runs with the rows of the leader.
+            For all judged runs on the leader's rows.
 
         Raises
         ------
@@ -487,9 +490,9 @@ class Comparison:
         -------
         DataFrame
             first, second; the rows that both, only_first, only_second and neither get right; either (the share where at
-            least one is right: the ceiling of any rule that picks an answer, no forecast), gain (either less the better
-            accuracy), kappa (of right and wrong), each with low and high, which hold for all pairs together
-            (Bonferroni). With probabilities of all runs also mean, the accuracy of the mean of both probabilities, and
+            least one is right: an upper bound for any rule that chooses an answer, not a forecast), gain (either less
+            the better accuracy), kappa (of right and wrong), each with low and high, simultaneous over all pairs
+            (Bonferroni). If all runs have probabilities, also mean, the accuracy of the mean of both probabilities, and
             mean_gain over the better run, paired.
 
         Raises
@@ -526,8 +529,8 @@ class RunComparison(Comparison):
     Attributes
     ----------
     rankings : tuple of Ranking
-        One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
-        parents before the runs that are nested in them.
+        One for each set of runs that were judged on the same data in the same way; the one with the most rows first,
+        and parents before the runs that are nested in them.
 
     Examples
     --------

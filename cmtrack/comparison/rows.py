@@ -273,7 +273,9 @@ def deciding(comparison: Comparison, a: str, b: str, metric: str | None, noise: 
         raise ValueError(f"metric must be better where it is higher, or lower, got {name!r}")
     step = step_of(name, next(iter(pair.values())))
     share = step_accepts(name, step)
-    values = [_share_right(e, step) if share else e.metrics.get(name, math.nan) for e in pair.values()]
+    sides = [(e, rows_of(e)) for e in pair.values()]
+    means = (np.average(right_rows(one, step), weights=one.weights) for _, one in sides)
+    values = list(map(float, means)) if share else [e.metrics.get(name, math.nan) for e, _ in sides]
     if not all(map(math.isfinite, values)):
         raise ValueError(f"metric must be defined in both runs, got {name!r}, which is {values[0]:g} and {values[1]:g}")
     if sign * values[1] > sign * values[0]:
@@ -331,11 +333,6 @@ def accuracy_of(comparison: Comparison) -> str:
     """The accuracy in the step of the criterion; of the classes without one."""
     section, *rest = comparison.criterion.metrics[0].split("/")
     return {"binary": "binary/accuracy", "reduced": f"reduced/{rest[0]}/accuracy"}.get(section, ACCURACY)
-
-
-def _share_right(evaluation: Evaluation, step: ComposedStep | None) -> float:
-    rows = rows_of(evaluation)
-    return float(np.average(right_rows(rows, step), weights=rows.weights))
 
 
 def _repeats(side: Predictions) -> IntArray:

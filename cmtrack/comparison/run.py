@@ -114,7 +114,7 @@ class LeftOut:
     run : Run
     reason : str
     last : bool
-        Whether it stands behind all ranked runs: its loss is infinite.
+        Whether it is behind all ranked runs: its loss is infinite.
 
     Examples
     --------
@@ -138,10 +138,10 @@ class Listing:
     ``stopped``: fail a gate by their logged value.
     ``passed_over``: behind the short list's end by their logged value.
     ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could not be read.
-    ``notes``: what a reader should know of the listing.
-    ``how``: the arguments, to do it again.
+    ``notes``: what a reader should know about the listing.
+    ``how``: the arguments, to repeat it.
     ``record``: when and by whom it is made; by default now, by the user of this process.
-    ``looks``: runs that the store is known to hold of the same rows, and reviews that these stand in.
+    ``looks``: runs that the store is known to hold on the same rows, and reviews that contain these.
     """
 
     runs: tuple[Run, ...]

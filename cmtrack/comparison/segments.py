@@ -118,9 +118,7 @@ class SegmentDifferences:
     @property
     def gain(self) -> float:
         """The overall difference with the sign that makes larger better."""
-        return (
-            -self.overall.difference if self.catalog.lookup(self.metric).better == "lower" else self.overall.difference
-        )
+        return self.overall.difference * (-1.0 if self.catalog.lookup(self.metric).better == "lower" else 1.0)
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
@@ -266,6 +264,7 @@ def _pairs(
         else:
             overall = paired_differences(first, second, metrics=[metric], confidence_level=confidence_level)[metric]
             samples.append((other, overall, sample))
+    better = "lower" if first.catalog.lookup(metric).better == "lower" else "higher"
     together = sum(sample.defined for *_, sample in samples)
     tests = [qualitative_interaction(sample.differences, sample.errors) for *_, sample in samples]
     pvalues = np.array([test.pvalue for test in tests])
@@ -274,7 +273,7 @@ def _pairs(
     pairs = []
     for (other, overall, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
         low, high = sample.intervals(together, confidence_level)
-        order = sample.order
+        order = order_of_segments(sample.first, sample.rows, better)
         pairs.append(
             SegmentDifferences(
                 column,
@@ -309,7 +308,6 @@ def _pairs(
 class _Sample:
     """Values and errors of two evaluations by segment, before any interval."""
 
-    better: str
     segments: tuple[str, ...]
     rows: IntArray
     first: Estimates
@@ -331,11 +329,6 @@ class _Sample:
     def defined(self) -> int:
         """Number of the differences."""
         return int(np.isfinite(self.differences).sum())
-
-    @property
-    def order(self) -> IntArray:
-        better = "lower" if self.better == "lower" else "higher"
-        return order_of_segments(self.first, self.rows, better)
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
         """Intervals that hold with ``together`` others.
@@ -381,8 +374,7 @@ def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: 
         return str(error)
     n, degrees = (None if one is None else one[order] for one in (b.n, b.degrees))
     b = replace(b, values=b.values[order], errors=b.errors[order], n=n, degrees=degrees)
-    better = ours.evaluation.catalog.lookup(metric).better
-    return _Sample(better, ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
+    return _Sample(ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
 
 
 def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
@@ -400,11 +392,8 @@ def _why_unpaired(
     if a is None or b is None:
         return "the segments of the rows are not known (an earlier version kept the rows without them)"
     if not np.array_equal(order[a], b):
-        return "the rows stand in different segments"
-    for side in (first, second):
-        if side.influence(metric) is None:
-            return why_no_error(side, metric)
-    return ""
+        return "the rows are in different segments"
+    return next((why_no_error(side, metric) for side in (first, second) if side.influence(metric) is None), "")
 
 
 def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str) -> _Sample:
@@ -423,8 +412,7 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
             pairs[k], errors[k] = pair, pair.error[0, 1]
     first = replace(ours.estimates(metric), values=values[0])
     second = Estimates(values[1], np.full(size, math.nan))
-    better = ours.evaluation.catalog.lookup(metric).better
-    return _Sample(better, ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
+    return _Sample(ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
 
 
 # -- gates -------------------------------------------------------------------------------------------------------
@@ -471,12 +459,10 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
     """A note for each segment with too few clusters for its error; empty for others."""
-    degrees = np.full(len(estimates.values), math.inf) if estimates.degrees is None else estimates.degrees
-    few = degrees + 1 < FEWEST_CLUSTERS
-    return [
-        f"only about {count + 1:.0f} clusters: too few to say" if small else ""
-        for count, small in zip(degrees.tolist(), few.tolist(), strict=True)
-    ]
+    if estimates.degrees is None:
+        return [""] * len(estimates.values)
+    counts = (estimates.degrees + 1).tolist()
+    return [f"only about {n:.0f} clusters: too few to say" if n < FEWEST_CLUSTERS else "" for n in counts]
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cmtrack.options import Entry, Question, entry, takes
+from cmtrack.options import Entry, Question, entry, late, takes
 
 if TYPE_CHECKING:
     from cmtrack.comparison.criterion import RankBy
@@ -84,18 +84,6 @@ def _limit(limit: int) -> int:
     return limit
 
 
-def _level(level: float) -> float:
-    from cmtrack.metrics.intervals import check_level
-
-    return check_level(level)
-
-
-def _costs(costs: Any) -> Costs | None:
-    from cmtrack.grouping import as_costs
-
-    return None if costs is None else as_costs(costs)
-
-
 def _segments(segments: Any) -> list[str] | None:
     if segments is None:
         return None
@@ -151,11 +139,9 @@ def _divisions(value: Any) -> Any:
 
 def _held(kind: str) -> Callable[[Any], Any]:
     def inside(value: Any) -> Any:
-        from cmtrack import grouping
-
         if not isinstance(value, dict):
             raise TypeError("a mapping in this file, so that the digest holds for it")
-        return getattr(grouping, kind).from_dict(value)
+        return late(f"cmtrack.grouping:{kind}.from_dict")(value)
 
     return inside
 
@@ -163,9 +149,9 @@ def _held(kind: str) -> Callable[[Any], Any]:
 def _of_file(fields: Mapping[str, Any]) -> str:
     deciding = [f"``{n}``" for n, one in fields.items() if isinstance(one, Field) and one.metadata["entry"].form]
     return (
-        f"A YAML file of what decides: {', '.join(deciding)}, as they are called here; groupings and costs stand in "
-        "the file itself. It is the whole rule: an argument that says another one is refused. The review prints the "
-        "file's digest, by which a reader sees that the rule was fixed before."
+        f"A YAML file of what decides: {', '.join(deciding)}, named as here; groupings and costs are written in the "
+        "file itself. It is the whole rule: an argument that contradicts it is refused. The review prints the file's "
+        "digest, which shows that the rule was fixed before."
     )
 
 
@@ -178,7 +164,7 @@ class CompareSpec(Question):
 
     experiment_names: Sequence[str] | None = entry(
         "sequence of str, optional",
-        "Whose runs are compared, where ``runs`` names none; by default the active experiment's.",
+        "The experiments whose runs are compared, if ``runs`` names none; by default the active one.",
         flag="--experiment",
         help="Take the runs of this experiment; repeatable.",
         metavar="NAME",
@@ -195,9 +181,9 @@ class CompareSpec(Question):
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
-        "A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a weighted "
-        "sum in units of the metrics' standard errors. By default the Matthews correlation of the positive group, or "
-        "of all classes where there is none; of sets of codes the micro F1.",
+        "A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a "
+        "weighted sum in units of the metrics' standard errors. By default the Matthews correlation of the "
+        "positive group, or of all classes where there is none; for sets of codes the micro F1.",
         flag="--rank-by",
         help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
         "weighted sum in units of their standard errors.",
@@ -209,10 +195,10 @@ class CompareSpec(Question):
     )
     require: str | Sequence[str] = entry(
         "str or sequence of str",
-        'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or '
-        '``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. '
-        '``"segment/region/*/binary/recall.low >= 0.6"`` is of all segments, whose intervals hold together; '
-        "``segment/region/north/...`` is of one. A run that fails one is listed, and not ranked.",
+        'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or ``"binary/roc_auc.low > '
+        '0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. '
+        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, by simultaneous intervals; '
+        "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
         help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
@@ -227,8 +213,8 @@ class CompareSpec(Question):
     tie_breakers: str | Sequence[str] = entry(
         "str or sequence of str",
         "What chooses among the runs that may be the best, within a margin of the leader: a metric, "
-        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics '
-        "of the registry know their direction.",
+        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. A metric of cmtrack goes by its own '
+        "direction; of anything else the smallest value wins, or with ``desc`` the largest.",
         (),
         flag="--tie-breaker",
         help="Choose among runs that may be the best, within the margin, by this: a metric, 'params.depth', "
@@ -243,8 +229,8 @@ class CompareSpec(Question):
         "float, optional",
         "What a tie-breaker may give up against the leader, in units of the metric. By default the paired standard "
         "error of each run's difference (the one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). "
-        "With a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous "
-        "interval is at least ``-margin`` (non-inferiority).",
+        "With a number, it chooses among runs that are shown not to be worse by more than this: the lower end of "
+        "their simultaneous interval is at least ``-margin`` (non-inferiority).",
         check=_margin,
         flag="--margin",
         help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
@@ -253,10 +239,11 @@ class CompareSpec(Question):
     )
     equivalence: float | None = entry(
         "float, optional",
-        "A run has the status “equivalent within” this where it is shown to differ from the leader by less, in units "
-        "of the metric: both one-sided tests reject (Schuirmann 1987), which is an interval of the difference at twice "
-        "the error (90 % for 95 %) inside plus and minus this. That runs are not shown to differ makes none "
-        "equivalent. As gates: ``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < 0.01``.",
+        "A run has the status “equivalent within” this where it is shown to differ from the leader by less, in "
+        "units of the metric: both one-sided tests reject (Schuirmann 1987), so the interval of the difference at "
+        "twice the error (90 % for 95 %) lies within plus and minus this. Runs that are merely not shown to differ "
+        "are not equivalent. As gates: ``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < "
+        "0.01``.",
         check=_equivalence,
         flag="--equivalence",
         help="Call runs equivalent that are shown to differ from the leader by less than this, in units of the metric.",
@@ -278,9 +265,9 @@ class CompareSpec(Question):
     )
     confidence_level: float = entry(
         "float, default 0.95",
-        "Of all intervals; a run may be the best unless it is ruled out at this level.",
+        "Confidence level of all intervals; a run may be the best unless it is ruled out at this level.",
         0.95,
-        check=_level,
+        check=late("cmtrack.metrics.intervals:check_level"),
         flag="--confidence-level",
         help="Use this confidence level for the intervals and the ties.",
         **_A_NUMBER,
@@ -308,7 +295,7 @@ class CompareSpec(Question):
         "Costs, mapping of (actual, predicted) to float, or path, optional",
         'Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them, '
         "runs that were priced differently get rankings of their own by their costs.",
-        check=_costs,
+        check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
         help="Price every run by the costs of this YAML or JSON file (cost/mean).",
         of_flag=Path,
@@ -386,7 +373,7 @@ class CompareSpec(Question):
     )
     prefix: str = entry(
         'str, default ""',
-        "As the evaluations were logged.",
+        "The prefix that the evaluations were logged under.",
         "",
         flag="--prefix",
         help="Read the evaluations that were logged under this prefix.",
@@ -394,7 +381,7 @@ class CompareSpec(Question):
     )
     limit: int = entry(
         "int, default 50",
-        "At most so many runs of one data set are looked at closely: the best by their logged value.",
+        "At most this many runs of one data set are read and tested: the best by their logged values.",
         50,
         check=_limit,
         flag="--limit",
@@ -404,7 +391,7 @@ class CompareSpec(Question):
     )
     max_runs: int | None = entry(
         "int or None, default 5000",
-        "At most so many runs are listed from each store, the best first.",
+        "At most this many runs are listed from each store, the best first.",
         5000,
     )
     tracking_uri: str | Sequence[str] | None = entry(
@@ -416,12 +403,13 @@ class CompareSpec(Question):
         several=True,
     )
     seed: int = entry(
-        "int, default 0", "Of the draws.", 0, of_flag=int, in_query=True, form="a whole number", read=_whole
+        "int, default 0", "Seed of the random draws.", 0, of_flag=int, in_query=True, form="a whole number", read=_whole
     )
     extra_metrics: Sequence[Metric] = entry(
         "sequence of Metric, optional",
-        "Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that "
-        "the runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.",
+        "Metrics of your own, computed for every run, also for those that were logged without them. A metric that "
+        "the runs were logged with has its logged numbers without this, but no differences by row and no regrouped "
+        "values.",
         (),
         flag="--metrics",
         help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or dict of them. The "

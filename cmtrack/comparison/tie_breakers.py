@@ -39,7 +39,8 @@ class TieBreaker:
     def parse(cls, text: str, catalog: Catalog = BUILT_IN) -> TieBreaker:
         """Read ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
 
-        Metrics of the registry know their direction; of anything else the least wins unless ``desc`` is said.
+        A metric of cmtrack goes by its own direction; of anything else the smallest value wins, or with ``desc`` the
+        largest.
 
         TypeError, ValueError if it is none of these.
         """

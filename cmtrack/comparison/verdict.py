@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
+from cmtrack.comparison.comparability import Reason, how_apart, remedy, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import ALWAYS_DEFINED, RankBy
@@ -26,7 +26,7 @@ class NotJudged(Enum):
 
     LEFT_OUT = "the run or the baseline has no evaluation to judge"
     APART = "the run and the baseline were judged on other data, or in other ways"
-    NO_METRIC = "a gate is on a metric that the run, or the baseline, has not"
+    NO_METRIC = "a gate is on a metric that the run, or the baseline, does not have"
     NO_ERROR = "no error is known of the difference from the baseline"
     UNDECIDED = "the rows cannot say whether a gate is met: there is no interval"
 
@@ -99,7 +99,7 @@ class Verdict:
         The same as a sentence, with names.
     notes : tuple of str
     constants : tuple of ConstantAnswer
-        Of each metric that judges the best constant answer, and what the run gains over it. None fails a run.
+        For each judged metric the best constant answer, and what the run gains over it. These fail no run.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def judge(
     Raises
     ------
     ValueError, TypeError
-        If neither gates nor a baseline are given, or an option is none.
+        If neither gates nor a baseline are given, or an option is not valid.
 
     Examples
     --------
@@ -210,8 +210,8 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     tested = next((run for run in runs if base is None or run.run_id != base.run_id), runs[0])
     baseline = None if base is None else next((run for run in runs if run.run_id == base.run_id), None)
     if baseline is not None and len(comparison.rankings) > 1:
-        how = how_apart(comparison.rankings, comparison.reads)
-        why = f"the run and the baseline cannot be compared: they were judged {how}"
+        sides = comparison.rankings, comparison.reads
+        why = f"the run and the baseline cannot be compared: they were judged {how_apart(*sides)}; {remedy(*sides)}"
         return Verdict(tested, baseline, not_judged=NotJudged.APART, why=why)
     gates = [Gate.parse(text) for text in require]
     for gate in gates:
@@ -243,10 +243,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     of_rows = [gate.metric for gate in gates if not gate.column and not gate.of_flips]
     names = dict.fromkeys(of_rows if gates else comparison.criterion.metrics)
     answers = (constant_answer(tested.evaluation, name, run=tested.name) for name in names)
-    more: dict[str, Any] = {
-        "notes": comparison.notes,
-        "constants": tuple(answer for answer in answers if answer is not None),
-    }
+    more: dict[str, Any] = {"notes": comparison.notes, "constants": tuple(filter(None, answers))}
     undecided = [check for check in checks if isinstance(check, GateResult) and check.undecided]
     if undecided and all(check.passed or check in undecided for check in checks):
         why = f"gate {undecided[0].gate.text!r} cannot be decided: {undecided[0].reason}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.evaluation.rows import step_called
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.influence import effective_clusters, few_clusters
 from cmtrack.metrics.intervals import size_of_share, wilson
@@ -70,37 +71,29 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}")
-    found, accepted = reject(table, share)
+    outcome, accepted = reject(table, share)
     clusters = _cluster_sums(evaluation, table)
     reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
     if reason:
-        return replace(found, reason=reason)
+        return replace(outcome, reason=reason)
     inside = np.tile(accepted, 4).astype(np.float64)
     n = table.effective(inside)
     if clusters is not None:
         wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
-        sums = clusters(inside * (wrong - found.risk))
-        error = _error(sums) / (found.hits + found.misses)
-        n = min(float(size_of_share(found.risk, error, len(sums))), n)
+        sums = clusters(inside * (wrong - outcome.risk))
+        error = _error(sums) / (outcome.hits + outcome.misses)
+        n = min(float(size_of_share(outcome.risk, error, len(sums))), n)
         degrees = max(effective_clusters(sums, None, np.arange(len(sums))) - 1, 1.0)
-    low, high = wilson(found.risk, n, level, degrees) or (math.nan, math.nan)
-    return replace(found, low=low, high=high)
+    low, high = wilson(outcome.risk, n, level, degrees) or (math.nan, math.nan)
+    return replace(outcome, low=low, high=high)
 
 
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
     """Hits and misses by the probability of a hit."""
-    statistics, accept = evaluation.statistics, None
-    if step is not None:
-        composed = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
-        found = [own for own in composed if own.name == step]
-        if not found:
-            raise ValueError(f"step must be one of {[own.name for own in composed]}, got {step!r}")
-        accept = found[0].accept
-    hits = None if statistics.hits is None else statistics.hits.of(accept)
-    if hits is None:
-        return None
-    squares = None if statistics.squares is None or statistics.squares.hits is None else statistics.squares.hits
-    return HitTable(hits, None if squares is None else squares.of(accept), evaluation.confidence_level, accept)
+    accept = None if step is None else step_called(evaluation, step).accept
+    sides = [None if one is None else one.hits for one in (evaluation.statistics, evaluation.statistics.squares)]
+    hits, squares = (None if side is None else side.of(accept) for side in sides)
+    return None if hits is None else HitTable(hits, squares, evaluation.confidence_level, accept)
 
 
 def _error(sums: FloatArray) -> float:

@@ -13,8 +13,6 @@ from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.collected import Statistics, collect_rows, with_segments_of
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.inputs import FloatArray
-from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 
 if TYPE_CHECKING:
@@ -63,15 +61,11 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     """Evaluate under another grouping (see :meth:`Evaluation.regroup`)."""
     if not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
-    labels = evaluation.labels
-    new = scored_step(labels, grouping, positive)
-    old = None
-    if evaluation.none is None or evaluation.grouping is not None:
-        old = scored_step(labels, evaluation.grouping, evaluation.positive)
+    labels, before, rows = evaluation.labels, evaluation.statistics, evaluation.rows
+    old, new = evaluation.scored, scored_step(labels, grouping, positive)
     name = None if new is None or new.positive is None else new.labels[new.positive]
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
-    kept = evaluation.statistics
     lost: set[Lost] = set()
     costs, prices = evaluation.costs, None
     if costs is not None:
@@ -80,74 +74,38 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         except ValueError:
             costs = None
             lost.add(Lost.COSTS)
-    if isinstance(evaluation.rows, SpanRows):
-        statistics = kept  # spans have no scores
-    elif evaluation.rows is not None:
-        statistics, away = _from_rows(evaluation.rows, kept, old, new, grouping, prices)
-        lost |= away
+    counting, valid = Counting(labels, new, grouping, prices), _still_valid(before, old, new)
+    if isinstance(rows, SpanRows):
+        statistics = before  # spans have no scores
+    elif rows is not None:
+        statistics = collect_rows(rows, counting)
+        # as those of files of earlier versions, rows may lack their segments; the sets are not among the rows
+        statistics = statistics if rows.segments else with_segments_of(statistics, valid)
+        held = {name: getattr(valid, name) for name in (*_HELD, "row_ids", "scaled_rows")}
+        statistics = replace(statistics, **held)
+        away = {name for name in _HELD if held[name] is None and getattr(before, name) is not None}
+        if away:
+            lost.add(Lost.TARGET if away & {"target", "target_tops"} else Lost.HELD)
     else:
-        statistics, away = _carry(kept, old, new)
-        lost |= away
-        counting = Counting(labels, grouping=grouping)
-        if kept.losses is not None and not all(map(kept.losses.holds, counting.groups)):
+        statistics = valid
+        if valid.moments is not None and (valid.tops if new is None else valid.scores) is None:
+            lost.add(Lost.TOPS if new is None else Lost.SCORES)
+        if before.losses is not None and not all(map(before.losses.holds, counting.groups)):
             lost.add(Lost.LOSSES)
-        if kept.hits is not None and any(kept.hits.of(pairs) is None for pairs in counting.accept):
+        if before.hits is not None and any(before.hits.of(pairs) is None for pairs in counting.accept):
             lost.add(Lost.HITS)
         if evaluation.cluster_errors is not None:
             lost.add(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
         lost |= _STAYS & evaluation.lost
     threshold = evaluation.decision_threshold
-    if threshold is not None and not _same_groups(old, new):
+    if threshold is not None and (old is None or new is None or not np.array_equal(old.in_positive, new.in_positive)):
         threshold = None
         lost.add(Lost.THRESHOLD)
-    elif Lost.THRESHOLD in evaluation.lost:
-        lost.add(Lost.THRESHOLD)
-    return replace(
-        evaluation,
-        statistics=statistics,
-        spec=replace(evaluation.spec, threshold=threshold, costs=costs, grouping=grouping, positive=name),
-        remarks=(),
-        lost=frozenset(lost),
-        of_rows=RowFacts(errors=evaluation.of_rows.errors),  # of classes: no grouping changes them
-        kept_numbers=None,
-    ).with_cluster_errors()
-
-
-def _same_groups(old: ComposedStep | None, new: ComposedStep | None) -> bool:
-    """True where the positive group consists of the same classes."""
-    return old is not None and new is not None and np.array_equal(old.in_positive, new.in_positive)
-
-
-def _from_rows(
-    rows: Predictions,
-    kept: Statistics,
-    old: ComposedStep | None,
-    new: ComposedStep | None,
-    grouping: Grouping,
-    prices: FloatArray | None,
-) -> tuple[Statistics, set[Lost]]:
-    """All statistics anew; calibration and target scores, which are not among the rows, if still valid.
-
-    So do segments where the rows do not hold theirs, as those of files of earlier versions.
-    """
-    valid = _still_valid(kept, old, new)
-    held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
-    away = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
-    lost = {Lost.TARGET if away & {"target", "target_tops"} else Lost.HELD} if away else set()
-    held |= {"row_ids": kept.row_ids, "scaled_rows": kept.scaled_rows}
-    made = collect_rows(rows, Counting(rows.labels, new, grouping, prices))
-    return replace(made if rows.segments else with_segments_of(made, valid), **held), lost
-
-
-def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, set[Lost]]:
-    """Carry over the statistics that still hold, and record the losses."""
-    kept = _still_valid(statistics, old, new)
-    if kept.moments is None:
-        return kept, set()
-    if new is None:
-        return kept, set() if kept.tops is not None else {Lost.TOPS}
-    return kept, set() if kept.scores is not None else {Lost.SCORES}
+    lost |= {Lost.THRESHOLD} & evaluation.lost
+    spec = replace(evaluation.spec, threshold=threshold, costs=costs, grouping=grouping, positive=name)
+    facts = RowFacts(errors=evaluation.of_rows.errors)  # of classes: no grouping changes them
+    return type(evaluation)(statistics, spec, rows, facts, frozenset(lost)).with_cluster_errors()
 
 
 def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:

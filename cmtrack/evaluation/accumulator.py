@@ -39,8 +39,8 @@ class Accumulator:
     Only statistics are kept, and at most 65,536 rows that wait to be added to them, so that memory does not grow with
     the number of batches. Accumulators of the same options merge (``a + b``) and can be pickled: each rank of a
     distributed training fills one, and one rank adds them up. The result is that of :func:`cmtrack.evaluate` on all
-    rows at once: counts exactly, moments but for rounding, the scores' ranks exactly up to 2**18 distinct scores and
-    beyond them on a grid, whose bound the warnings give.
+    rows at once: counts exactly, moments up to rounding, ranks of scores exactly up to 2**18 distinct scores and beyond
+    that on a grid; the warnings give the bound of its error.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Accumulator:
 
     Notes
     -----
-    Cost: O(K) each row; memory of at most 65,536 rows and the statistics. 10⁶ rows of 11 probabilities in batches of
+    Cost: O(K) per row; memory of at most 65,536 rows and the statistics. 10⁶ rows of 11 probabilities in batches of
     10,000 take about 0.5 s.
 
     Examples
@@ -83,7 +83,7 @@ class Accumulator:
     @property
     def n_rows(self) -> int:
         """Number of rows that were given."""
-        return self._n_waiting + sum(kept.digest.rows for _, kept in self._collected)
+        return self._n_waiting + sum(part.digest.rows for _, part in self._collected)
 
     def update(
         self,
@@ -133,9 +133,9 @@ class Accumulator:
             first = scores_first(self.labels, self._step)
             read = as_probabilities(scores, self.labels, n_rows, first, what, normalize)
             probabilities, scaled = read.array, read.scaled_rows
-        own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
+        held = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append(
-            (own[0], own[1] if y_pred is not None else None, _copied(probabilities), divided_rows, _copied(weights))
+            (held[0], held[1] if y_pred is not None else None, _copied(probabilities), divided_rows, _copied(weights))
         )
         self._given, self._weights_are = given, weights_are
         self._n_waiting += n_rows
@@ -155,8 +155,8 @@ class Accumulator:
         if not self._collected:
             raise ValueError("at least one row is needed, got none: call update first")
         total = self._collected[0][1]
-        for _, kept in self._collected[1:]:
-            total += kept
+        for _, part in self._collected[1:]:
+            total += part
         total = replace(with_segments(total, Segmented.checked), scaled_rows=self._scaled or None)
         tell_scaled(total)
         return assemble(total, self._step, self.spec, self._weights_are)
@@ -184,8 +184,8 @@ class Accumulator:
         merged._scaled = self._scaled + other._scaled
         for one in (self, other):
             one._collect()
-            for size, kept in one._collected:
-                merged._keep(size, kept)
+            for size, part in one._collected:
+                merged._keep(size, part)
         return merged
 
     def __radd__(self, other: object) -> Accumulator:
@@ -212,7 +212,7 @@ class Accumulator:
         if not self._waiting:
             return
         actual, predicted, probabilities, segments, weights = self._columns()
-        kept, _ = collect(
+        part, _ = collect(
             Counting(self.labels, self._step, self.spec.grouping, self._prices),
             Codes(actual),
             None if predicted is None else Codes(predicted),
@@ -221,7 +221,7 @@ class Accumulator:
             segments=segments,
         )
         self._waiting, self._n_waiting = [], 0
-        self._keep(0, kept)
+        self._keep(0, part)
 
     def _columns(self) -> list[Any]:
         """The columns of the buffered rows; None for absent ones."""

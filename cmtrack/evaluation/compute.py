@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,8 +56,8 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
         if not isinstance(name, str):
             raise TypeError(f"sections must be a list of names, got {name!r:.40}")
         if name not in SECTION_NAMES:
-            known = ", ".join(SECTION_NAMES)
-            raise ValueError(f"there is no section {name!r:.80}{near(name, SECTION_NAMES)}; the sections are {known}")
+            names = ", ".join(SECTION_NAMES)
+            raise ValueError(f"there is no section {name!r:.80}{near(name, SECTION_NAMES)}; the sections are {names}")
     return tuple(name for name in SECTION_NAMES if name in wanted)
 
 
@@ -228,18 +229,16 @@ def _warnings(
         out.append(scaled_rows_warning(statistics.scaled_rows))
     if statistics.ranking_only:
         out.append(DECISION_VALUES)
-    squares = statistics.squares
-    labels = statistics.matrix.labels
-    totals = _effective(
-        statistics.matrix.counts.sum(axis=1), None if squares is None else squares.matrix.counts.sum(axis=1)
-    )
-    order = _another_order(statistics.matrix, None if squares is None else squares.matrix.counts)
+    counts, labels = statistics.matrix.counts, statistics.matrix.labels
+    squares = None if statistics.squares is None else statistics.squares.matrix.counts
+    totals = _effective(counts, squares, lambda table: table.sum(axis=1))
+    order = _another_order(statistics.matrix, squares)
     if order and all(views.table.kept):
         out.append(order)
-    kept = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
-    absent = [quoted(label) for label, total in kept if total == 0]
+    used = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
+    absent = [quoted(label) for label, total in used if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
-    rare = [f"{quoted(label)} (n = {total:.4g})" for label, total in kept if 0 < total < limit]
+    rare = [f"{quoted(label)} (n = {total:.4g})" for label, total in used if 0 < total < limit]
     out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
         averages = f"of the step {quoted(one.name)}, precision_macro and f1_of_macro_means"
@@ -250,7 +249,7 @@ def _warnings(
     if rare:
         out.append(_few("class", "classes", rare, limit))
     for one, square in views.matrices:
-        sizes = _effective(one.actual, None if square is None else square.actual)
+        sizes = _effective(one, square, attrgetter("actual"))
         few = [f"{quoted(g)} (n = {t:.4g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < limit]
         if few:
             step = f"in the step {quoted(one.name)}"
@@ -283,8 +282,7 @@ def _warnings(
                 f"{100 * share:.3g} % of the rows have a score of exactly 0 or 1, which has no logit: "
                 "calibration/slope and calibration/intercept leave them out"
             )
-    squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
-    wrong = float(_effective(np.asarray(_wrong(statistics.matrix.counts)), squared))
+    wrong = float(_effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table))))
     if wrong < RARE:
         out.extend(_few_errors(wrong, results.intervals))
     clusters = results.clusters.n
@@ -322,7 +320,7 @@ def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     actual, predicted = linear_sum_assignment(counts, maximize=True)
     best = float(counts[actual, predicted].sum()) / total
     often = float(counts.sum(axis=1).max()) / total
-    n = float(_effective(np.asarray(total), None if squares is None else np.asarray(squares.sum())))
+    n = float(_effective(counts, squares, lambda table: np.float64(table.sum())))
     if best < 0.5 or best - 2 * math.sqrt(max(best * (1 - best), 1 / n) / n) <= often:
         return ""
     moved = [(k, of) for of, k in sorted(zip(actual, predicted, strict=True), key=lambda pair: pair[1]) if k != of]
@@ -374,16 +372,9 @@ def _few_errors(wrong: float, names: Collection[str]) -> list[str]:
     return [f"{few}: the intervals of {_list(named)} are approximate"]
 
 
-def _wrong(counts: Counts) -> float:
-    """Samples, or their weight, that are predicted wrongly."""
-    return float(counts.sum() - np.trace(counts))
-
-
-def _effective(totals: Counts, squares: Counts | None) -> Counts:
+def _effective(counts: Any, squares: Any, of: Callable[[Any], Any]) -> Any:
     """Effective numbers of samples: the numbers themselves without fractional weights."""
-    if squares is None:
-        return totals
-    return ratio(totals**2, squares, 0.0)
+    return of(counts) if squares is None else ratio(of(counts) ** 2, of(squares), 0.0)
 
 
 def scaled_rows_warning(rows: int) -> str:
@@ -428,22 +419,15 @@ def resample_tables(views: EvaluationViews, catalog: Catalog, n_resamples: int, 
     total = int(counts.sum())
     drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)
     names: list[str] = []
-    values = np.empty((0, 0))
-    for b, table in enumerate(drawn):
+    rows = []
+    for table in drawn:
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
         redrawn = EvaluationViews(plain, views.grouping, views.step, views.over, level, prices=views.prices)
         metrics = metric_values(redrawn, catalog)
-        if b == 0:
-            names = list(metrics)
-            values = np.empty((n_resamples, len(names)))
-        values[b] = [metrics[name] for name in names]
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    out: dict[str, Interval] = {}
-    for name, column in zip(names, values.T, strict=True):
-        known = column[~np.isnan(column)]
-        if known.size:
-            low, high = np.quantile(known, tails)
-            if not math.isnan(low):
-                out[name] = (float(low), float(high))
-    return out
+        names = names or list(metrics)
+        rows.append(np.array([metrics[name] for name in names]))
+    values = np.reshape(rows, (len(rows), len(names)))
+    defined = np.flatnonzero(~np.isnan(values).all(axis=0))
+    ends = np.nanquantile(values[:, defined], [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
+    return {names[k]: (low, high) for k, (low, high) in zip(defined, ends, strict=True) if not math.isnan(low)}

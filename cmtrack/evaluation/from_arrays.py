@@ -11,7 +11,6 @@ import numpy as np
 
 from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
@@ -60,9 +59,9 @@ def evaluate(
 ) -> Evaluation:
     """Judge a classifier's predictions.
 
-    Rows go by position. Columns of pandas go by their index where it names rows: columns whose index holds the keys of
-    ``y_true`` in another order are put in its order, and other differences are refused. The default index (0 to n - 1)
-    names no rows.
+    Rows are matched by position, and columns of pandas by their index where it names rows: a column whose index holds
+    the keys of ``y_true`` in another order is put in that order, and any other difference is refused. The default index
+    (0 to n - 1) names no rows.
 
     Parameters
     ----------
@@ -75,8 +74,8 @@ def evaluate(
         Probability of the positive class of two, or of each class in the order of ``labels``.
     y_score : array-like in the forms of ``y_prob``, optional
         Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier; of two classes those
-        of the positive one, which is predicted above 0. They rank rows and say no more, so only metrics of ranking come
-        of them: ROC, precision and recall, top k, of two classes and of each of several.
+        of the positive one, which is predicted above 0. They only rank rows, so they give metrics of ranking only: ROC,
+        precision and recall, top k, for two classes and for each of several.
     labels : sequence of length K, optional
         All classes in order, also those absent from the data. By default the sorted labels seen, with the
         classes of ``grouping`` or the columns of ``y_prob`` where these name them.
@@ -84,10 +83,10 @@ def evaluate(
         Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
         must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
         wrong (five times too high in a documented case), and nothing in the data gives it away.
-        Out-of-fold scores come from other fits than the one that is judged, which some learners make ruinous: give
-        the id of each row's fold, and the target scored by each fold's model; a target of one model is warned of.
-        The estimate is that of :func:`cmtrack.estimate_prevalence`. By default
-        ("cross-fit") the evaluated rows themselves are used, each left out of its own density.
+        Out-of-fold scores come from other fits than the one that is judged, which is ruinous for some learners: give
+        the id of each row's fold, and the target scored by each fold's model; a target scored by one model gives a
+        warning. The estimate is that of :func:`cmtrack.estimate_prevalence`. By default ("cross-fit") the evaluated
+        rows themselves are used, each left out of its own density.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
         Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With ``fold_ids`` a list of the
         scores of the same rows by each fold's model, in the sorted order of the ids.
@@ -97,13 +96,13 @@ def evaluate(
         Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
         groups of dependent rows.
     row_ids : array-like of shape (n,), optional
-        Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
-        to do.
+        Names of the rows. Paired comparisons check that they are the same; without them they check the sequence of
+        labels.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of a pair a tuple of
-        names stands for the crossings of these columns: ``(frame, ["region", ("region", "age_band")])``. Missing
-        values are a segment; of more than 1,000 values the largest 999 are, the others together are one, and a note
-        says so.
+        names stands for the crossings of these columns: ``(frame, ["region", ("region", "age_band")])``. Missing values
+        are a segment; of more than 1,000 values the largest 999 are segments, the others together are one more, and a
+        note says so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -144,21 +143,21 @@ def evaluate(
     """
     spec = Spec.of(options, "evaluate")
     grouping = spec.grouping
-    what, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
-    given = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "groups": groups}
+    scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
+    given = {"y_true": y_true, "y_pred": y_pred, scores_name: scores, "sample_weight": sample_weight, "groups": groups}
     data, divisions = (None, ()) if segments is None else declared(segments)
     given = align_rows({**given, "row_ids": row_ids, "segments": data})
     y_true, y_pred, scores, sample_weight, groups, row_ids, data = given.values()
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
     numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
-    given_columns = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
+    given_columns = [name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None]
     step = deciding(scored_step(order, grouping, spec.positive), spec.threshold, order, given_columns)
     weights = as_weights(sample_weight, len(actual), spec.weights_are)
     first = scores_first(order, step)
     probabilities = None
     if scores is not None:
-        probabilities = as_probabilities(scores, order, len(actual), first, what, normalize)
+        probabilities = as_probabilities(scores, order, len(actual), first, scores_name, normalize)
     if (calibration is not None or target is not None) and y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
     clusters = None if groups is None else encode_groups(groups, len(actual))
@@ -245,15 +244,8 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
     step = scored_step(rows.labels, like.grouping, like.positive)
     statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
-    return replace(
-        like.asking(weights_are=kind_of_weights(rows.weights)),
-        statistics=statistics,
-        rows=rows,
-        of_rows=RowFacts(),
-        lost=frozenset(),
-        remarks=(),
-        kept_numbers=None,
-    ).with_cluster_errors()
+    spec = replace(like.spec, weights_are=kind_of_weights(rows.weights))
+    return Evaluation(statistics, spec, rows).with_cluster_errors()
 
 
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
@@ -270,8 +262,8 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 
 def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]) -> Evaluation:
     """The same evaluation of these rows, its own, divided into checked segments."""
-    kept, rows = evaluation.statistics, replace(rows, segments=segments)
-    statistics = with_segments_of(kept, collect_rows(rows, evaluation.counting))
+    before, rows = evaluation.statistics, replace(rows, segments=segments)
+    statistics = with_segments_of(before, collect_rows(rows, evaluation.counting))
     return replace(evaluation, statistics=statistics, rows=rows)
 
 
@@ -296,15 +288,15 @@ def with_calibration(
     normalize: Normalize,
 ) -> Statistics:
     """The statistics with those of labelled scores and of a target, where they are given."""
-    kept: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     scaled = statistics.scaled_rows or 0
     folds, sets = None, None
 
     def read(name: str, data: Any, rows: int) -> FloatArray:
         nonlocal scaled
-        found = as_probabilities(data, order, rows, first, name, normalize)
-        array = found.array
-        scaled += found.scaled_rows
+        given_scores = as_probabilities(data, order, rows, first, name, normalize)
+        array = given_scores.array
+        scaled += given_scores.scaled_rows
         return array
 
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
@@ -319,15 +311,15 @@ def with_calibration(
         exposed = None if sets is not None else folds
         if step is None:
             rows, n_codes = by_fold(codes, exposed, len(order))
-            kept["labelled_tops"] = TopScoreCounts.from_scores(rows, held, n_codes)
+            counts["labelled_tops"] = TopScoreCounts.from_scores(rows, held, n_codes)
         else:
-            own = is_positive(codes, step)
-            if own.all() or not own.any():
+            positive_rows = is_positive(codes, step)
+            if positive_rows.all() or not positive_rows.any():
                 seen = order[codes[0]]
                 raise ValueError(
                     f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like {seen!r}"
                 )
-            kept["labelled"] = ScoreCounts.from_scores(group_scores(held, step), *by_fold(own, exposed, 2))
+            counts["labelled"] = ScoreCounts.from_scores(group_scores(held, step), *by_fold(positive_rows, exposed, 2))
     if target is not None:
         weights = None
         if folds is None or sets is None:
@@ -341,5 +333,5 @@ def with_calibration(
         else:
             counted = ScoreCounts.from_scores(group_scores(wanted, step), weights=weights)
         name = "target_tops" if step is None else "target"
-        kept[name] = counted if folds is None or weights is None else folds.per_row(counted)
-    return replace(statistics, scaled_rows=scaled or None, **kept)
+        counts[name] = counted if folds is None or weights is None else folds.per_row(counted)
+    return replace(statistics, scaled_rows=scaled or None, **counts)

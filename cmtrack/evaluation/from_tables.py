@@ -85,8 +85,8 @@ def evaluate_table(
         "of the same data" if they have as many rows of each label.
     segments : list of str, or of tuples of str, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`; a tuple stands for the crossings
-        of its columns. Missing values are a segment; of more than 1,000 values (at most 10,000) the largest 999 are,
-        the others together are one, and a note says so.
+        of its columns. Missing values are a segment; of more than 1,000 values (at most 10,000) the largest 999 are
+        segments, the others together are one more, and a note says so.
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
     **options
@@ -102,7 +102,7 @@ def evaluate_table(
     ValueError
         Wrong input; the text gives the rule, the value and the number of rows.
     TypeError
-        If the table is none, or a column's name is no text.
+        If the table is of no supported kind, or a column's name is not a text.
     RuntimeError
         If a cluster's workers have no cmtrack.
 
@@ -122,21 +122,21 @@ def evaluate_table(
     """
     spec = Spec.of(options, "evaluate_table")
     grouping = spec.grouping
-    what, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
+    scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
-    given = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
+    given = [name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None]
     source = open_source(table)
     columns = choose_columns(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
-        what=what, segments=segments,
+        what=scores_name, segments=segments,
     )  # fmt: skip
     columns = check_kinds(columns, source.schema, spec.weights_are)
     sides = [_source_of(side) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     named = classes.known()
     with watched(progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
-        table_reader = _Reader(source, columns, begin, normalize, ("y_true", what))
+        table_reader = _Reader(source, columns, begin, normalize, ("y_true", scores_name))
         tally: Tally | None = None
         order = named
         if order is None:

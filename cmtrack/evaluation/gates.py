@@ -168,7 +168,7 @@ class Gate:
         found : mapping of str to (value, interval)
             By the text of the segment; differences from the baseline where these are meant.
         too_few : mapping of str to str, optional
-            Of segments that are too small for an interval, or for one that tells: the words that say so.
+            The words for segments that are too small for an interval, or for one that decides.
 
         Returns
         -------
@@ -177,27 +177,27 @@ class Gate:
         """
         values = {text: self._meant(*given) for text, given in found.items()}
         worst = max if self.operator.startswith("<") else min
-        known = {text: value for text, value in values.items() if math.isfinite(value)}
-        last = worst(known, key=known.__getitem__, default="")
-        lacking = [text for text in values if text not in known]
+        finite = {text: value for text, value in values.items() if math.isfinite(value)}
+        last = worst(finite, key=finite.__getitem__, default="")
+        lacking = [text for text in values if text not in finite]
         words = too_few or {}
         # an end beyond the bound, of a value that keeps it, says nothing where the segment is too small
         unsure = [
-            text for text in words if text in known and self.keeps(found[text][0]) and not self.keeps(known[text])
+            text for text in words if text in finite and self.keeps(found[text][0]) and not self.keeps(finite[text])
         ]
-        failing = [text for text in known if text not in unsure and not self.keeps(known[text])]
-        if known and not unsure and (not lacking or failing):
-            return GateResult(self, known[last], self.keeps(known[last]), "", last)
+        failing = [text for text in finite if text not in unsure and not self.keeps(finite[text])]
+        if finite and not unsure and (not lacking or failing):
+            return GateResult(self, finite[last], self.keeps(finite[last]), "", last)
         if failing:
-            last = worst(failing, key=known.__getitem__)
-            return GateResult(self, known[last], False, "", last)
+            last = worst(failing, key=finite.__getitem__)
+            return GateResult(self, finite[last], False, "", last)
         lacking = lacking or unsure
         first = next((text for text in lacking if not math.isfinite(found[text][0])), lacking[0])
         defined = math.isfinite(found[first][0])
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         meant = f"the difference in {self.metric}" if self.difference else self.metric
-        what = f"has no interval for {quoted(first)}{more}" if defined else f"is undefined for {quoted(first)}{more}"
-        reason = f"{quoted(first)}{more}: {words[first]}" if defined and first in words else f"{meant} {what}"
+        lack = f"has no interval for {quoted(first)}{more}" if defined else f"is undefined for {quoted(first)}{more}"
+        reason = f"{quoted(first)}{more}: {words[first]}" if defined and first in words else f"{meant} {lack}"
         return GateResult(self, math.nan, False, reason, undecided=defined)
 
     def _meant(self, value: float, ends: Interval) -> float:

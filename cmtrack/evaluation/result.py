@@ -28,7 +28,7 @@ from cmtrack.evaluation.compute import (
     single_metrics,
 )
 from cmtrack.evaluation.row_facts import RowFacts
-from cmtrack.evaluation.rows import rows_where
+from cmtrack.evaluation.rows import rows_where as rows_where_
 from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
 from cmtrack.evaluation.spec import Spec
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
@@ -101,7 +101,7 @@ class Evaluation(BaseEvaluation):
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
         merged nor compared.
     of_rows : RowFacts
-        Facts that rows gave which may no longer be here: errors by cluster, p-values.
+        Facts computed from rows that may no longer be here: errors by cluster, p-values.
     lost : frozenset of Lost
         What a regrouping, or adding without the rows, had to leave out.
     remarks : tuple of str
@@ -290,7 +290,8 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         metric : str
-            Full name. Averages that leave none out, and other metrics, give none; ``<metric>_zero`` counts them as 0.
+            Full name. The result is empty for averages that leave none out, and for other metrics; ``<metric>_zero``
+            counts such classes as 0.
         """
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
@@ -331,7 +332,7 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def reduced(self) -> ReducedSteps:
         """The reduced matrix of each step, in order; also by the step's name."""
-        return ReducedSteps(own for own, _ in self._views.matrices)
+        return ReducedSteps(step for step, _ in self._views.matrices)
 
     @property
     def binary(self) -> BinaryCounts | None:
@@ -476,7 +477,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """As of every evaluation, without mismatches and ceiling where nothing mismatches; and what was asked for."""
+        """The usual headline metrics, without mismatches and ceiling where nothing mismatches, and those asked for."""
         views = self._views
         fixed = {f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed}
         if views.step is not None and views.step.relaxed:
@@ -495,8 +496,8 @@ class Evaluation(BaseEvaluation):
         """The same predictions under another grouping, without the data.
 
         Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the positive
-        group need its scores: they are taken from the rows where these are at hand, stay without them where the group
-        consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
+        group need its scores: they are computed from the rows where these are at hand; without rows they stay if the
+        group consists of the same classes, and are otherwise left out, which :attr:`warnings` says.
 
         Examples
         --------
@@ -513,7 +514,7 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float
-            Of the classes, or of the groups of a step of the grouping; they take the place of earlier ones.
+            Of the classes, or of the groups of a step of the grouping; they replace earlier ones.
 
         Raises
         ------
@@ -560,11 +561,11 @@ class Evaluation(BaseEvaluation):
             The threshold of least mean cost is chosen; by default those that the evaluation was priced with. They must
             be costs of the two groups: every pair of classes with one outcome costs the same.
         maximize : str, optional
-            The metric of the six counts to make large instead, such as ``"binary/recall"``.
+            A metric of the six counts to maximize instead, such as ``"binary/recall"``.
         subject_to : str, optional
             A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``, or
-            ``"binary/precision.low >= 0.9"`` for the lower end of Wilson's interval: chosen by its value, the true
-            precision is below the bound about every second time.
+            ``"binary/precision.low >= 0.9"`` for the lower end of Wilson's interval: where its value is bounded, the
+            true precision is below the bound about half of the time.
         calibration : (y, scores) or Evaluation, optional
             Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the evaluated rows
             judge it. By default the evaluated rows do both, by cross-fitting: each of five folds is judged by the
@@ -577,8 +578,8 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
-            no threshold keeps the bound; the text gives the best that is reachable.
+            If there are no scores of two groups, one group has no rows, costs or metrics do not fit two groups, or no
+            threshold keeps the bound; the text gives the best that is reachable.
 
         Examples
         --------
@@ -655,13 +656,13 @@ class Evaluation(BaseEvaluation):
         prevalence : float, mapping, sequence, array, or estimate
             Stated shares: of the positive class or group; by class, or by group of a step (the others keep their mix
             and what is left); or of all classes in their order. Or scores of unlabelled rows of a target by the same
-            model, in the forms of ``y_prob``, which tell its shares. Or what
-            :func:`~cmtrack.estimate_prevalence` gives; its error is then taken to add up with that of the labelled
-            rows.
+            model, in the forms of ``y_prob``, from which its shares are estimated. Or the result of
+            :func:`~cmtrack.estimate_prevalence`; the standard error from it and that from the labelled rows are then
+            added, an upper bound.
         calibration : (y, scores), optional
             Labelled rows that the shares are estimated from; by default the evaluated ones.
         rows : float, optional
-            Rows of the target, with stated shares: ``own_intervals`` are then of its own labels.
+            Number of rows of the target, with stated shares: gives ``own_intervals``, those for its own labels.
         counted : bool, default False
             Whether stated shares are those of these very rows, not those of the population that they are drawn from.
 
@@ -674,14 +675,14 @@ class Evaluation(BaseEvaluation):
         ------
         TypeError, ValueError
             If the shares do not sum to 1, are of no class or group, one above 0 is of a class without labelled rows,
-            or the scores are of other classes, or do not tell them apart.
+            or the scores are of other classes, or do not separate them.
 
         Notes
         -----
-        It holds if within each class the answers are as among the labelled rows (Saerens, Latinne & Decaestecker 2002).
-        The numbers of the labelled classes are taken as given, so an error is that within classes. Scores of a target
-        test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit, the metrics are withdrawn. The test sees
-        gross changes only, so ``sensitivity`` says how far one that it would miss moves a metric.
+        This holds if, within each class, the model answers as on the labelled rows (Saerens, Latinne & Decaestecker
+        2002). The sizes of the labelled classes are taken as given, so errors are those within classes. Scores of a
+        target test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit, the metrics are withdrawn. The
+        test sees gross changes only, so ``sensitivity`` says how far one that it would miss moves a metric.
 
         Examples
         --------
@@ -777,15 +778,15 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         metric : str
-            A mean over rows: a share such as accuracy, recall or precision, of its own rows (of recall those of the
+            A mean over rows: a share such as accuracy, recall or precision, over its own rows (for recall those of the
             class), a mean cost, log loss, Brier or spherical score.
         depth : 1 or 2
             2 searches crossings of two columns, too.
         min_rows : int, default 100
-            Of the metric's own rows, that a segment must have.
+            Least number of the metric's own rows in a segment.
         columns : frame or mapping of columns, optional
-            In the order of the evaluated rows; numbers of more than 20 values are cut at quantiles, and a note says so.
-            By default the columns of ``evaluate(..., segments=)``.
+            In the order of the evaluated rows; a column of more than 20 numbers is cut at quantiles, and a note says
+            so. By default the columns of ``evaluate(..., segments=)``.
         n_permutations : int, default 999
         seed : int, default 0
 
@@ -793,7 +794,7 @@ class Evaluation(BaseEvaluation):
         -------
         SegmentSearch
             The worst first, with the probability that the worst of all searched segments is as bad by chance
-            (family-wise). The value of a segment that was found is biased.
+            (family-wise). The value of a segment that a search found is biased.
 
         Raises
         ------
@@ -816,74 +817,7 @@ class Evaluation(BaseEvaluation):
         """
         return search(self, metric, depth, min_rows, columns, n_permutations, seed)
 
-    def rows_where(
-        self,
-        actual: Any = None,
-        predicted: Any = None,
-        step: str | None = None,
-        right: bool | None = None,
-        segment: Mapping[str, Any] | None = None,
-        confident: float | bool | None = None,
-        table: Any = None,
-        row_ids: Any = None,
-        limit: int | None = 25,
-    ) -> pd.DataFrame:
-        """The rows behind a number: those of a cell, of a segment, the wrong ones that are certain.
-
-        Every condition narrows the choice. The most certain rows come first, by the probability of the predicted class;
-        without probabilities, and among equals, the first ones.
-
-        Parameters
-        ----------
-        actual, predicted : label, optional
-            A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group, by a pair of
-            classes that it does not accept.
-        step : str, optional
-            The name of a step of the grouping; by default the classes themselves count.
-        right : bool, optional
-            Whether the step accepts the pair; of classes whether they are equal.
-        segment : mapping of column to value, optional
-            Of declared segments, or of columns of the table.
-        confident : float or bool, optional
-            The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and certain.
-        table : frame, mapping of columns, or path of a Parquet or CSV file, optional
-            Attributes of the rows, which are joined to them.
-        row_ids : str or array-like of shape (n,), optional
-            The table's column of ids, in any order where the evaluation has its rows' ids (in memory, or of a run that
-            was logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows; or these ids in the order of the
-            rows, by which rows of a DataFrame are found by its index, as in :func:`cmtrack.segment_runs`.
-        limit : int or None, default 25
-            Rows of the frame; None for all.
-
-        Returns
-        -------
-        DataFrame
-            row (from 0), id, weight and group where there are some, actual, predicted, probability (of the predicted
-            class), probability_actual (of the label), the segments, and the columns of the table. ``attrs["total"]`` is
-            the number of rows of the choice.
-
-        Raises
-        ------
-        ValueError
-            If the rows are not here, a name or value does not exist, or the table has other rows.
-
-        Warns
-        -----
-        UserWarning
-            If rows are not in the table, or are matched by their place alone.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 0, 1, 1, 1], y_prob=[0.1, 0.95, 0.4, 0.9, 0.02])
-        >>> evaluation.rows_where(actual=1, predicted=0)
-           row  actual  predicted  probability  probability_actual
-        0    4       1          0         0.98                0.02
-        1    2       1          0         0.60                0.40
-        >>> evaluation.rows_where(right=False, confident=0.9).row.tolist()
-        [4, 1]
-        """
-        return rows_where(self, actual, predicted, step, right, segment, confident, table, row_ids, limit)
+    rows_where = rows_where_
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""
@@ -931,13 +865,13 @@ class Evaluation(BaseEvaluation):
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
         """The same evaluation with its classes in another order.
 
-        Metrics that read the order are undefined in another than their own: weighted kappas of three classes or more,
-        and a user's metric of counts that is another number then.
+        Metrics that depend on the order are undefined in an order other than their own: weighted kappas of three
+        classes or more, and a custom metric of counts whose value would change.
 
         Raises
         ------
         ValueError
-            If these are other classes.
+            If the classes are not the same ones.
         """
         order, old = tuple(labels), self.labels
         if order == old:
@@ -959,8 +893,8 @@ class Evaluation(BaseEvaluation):
                 if math.isfinite(value) and not math.isclose(value, moved, rel_tol=1e-9, abs_tol=1e-12):
                     lost.append(metric.name)
         reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
-        kept = dict.fromkeys(lost, Kept(math.nan, None, None, self.confidence_level, reason))
-        return replace(other, kept_numbers=(kept | (self.kept_numbers or {})) or None)
+        undefined = dict.fromkeys(lost, Kept(math.nan, None, None, self.confidence_level, reason))
+        return replace(other, kept_numbers=(undefined | (self.kept_numbers or {})) or None)
 
     def with_cluster_errors(self) -> Evaluation:
         """The same evaluation with cluster-robust errors; unchanged without clusters."""
@@ -996,7 +930,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the method is another one, or there are sampling weights (a table of them is not multinomial).
+            If the method is unknown, or there are sampling weights (a table of them is not multinomial).
 
         Examples
         --------
@@ -1021,7 +955,7 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         extra_metrics : sequence of Metric
-            As in :func:`cmtrack.evaluate`; one of the name of a metric that is there takes its place.
+            As in :func:`cmtrack.evaluate`; one with the name of an existing metric replaces it.
 
         Examples
         --------
@@ -1033,14 +967,14 @@ class Evaluation(BaseEvaluation):
         given = {metric.name: metric for metric in own_metrics(extra_metrics)}
         if not given:
             return self
-        known = {metric.name: metric for metric in self.extra_metrics}
-        kept = {name: numbers for name, numbers in (self.kept_numbers or {}).items() if name not in given}
-        changed = replace(self.asking(extra_metrics=tuple((known | given).values())), kept_numbers=kept or None)
+        old = {metric.name: metric for metric in self.extra_metrics}
+        left = {name: numbers for name, numbers in (self.kept_numbers or {}).items() if name not in given}
+        changed = replace(self.asking(extra_metrics=tuple((old | given).values())), kept_numbers=left or None)
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
         """True for a custom metric whose function is not known here."""
-        return any(known.name == metric and known.value is None for known in self.extra_metrics)
+        return any(one.name == metric and one.value is None for one in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
         """The custom metrics that can be computed; a warning names the others."""
@@ -1059,36 +993,26 @@ class Evaluation(BaseEvaluation):
             got = f"{self.labels!r} and {other.labels!r}"
             raise ValueError(f"evaluations must have the same labels to be merged, got {got}")
         sides = self, other
-        return replace(
-            self,
-            statistics=with_segments(self.statistics + other.statistics, Segmented.limited),
-            spec=self.spec.merged(other.spec, "evaluations"),
-            rows=None,
-            of_rows=row_facts.merged(
-                (self.of_rows, other.of_rows),
-                (self.statistics.matrix.total, other.statistics.matrix.total),
-                lambda name: all(_is_sum(side, name) for side in sides),
-            ),
-            lost=self.lost | other.lost,
-            remarks=tuple(dict.fromkeys((*self.remarks, *other.remarks))),
-            kept_numbers=None,
+        statistics = with_segments(self.statistics + other.statistics, Segmented.limited)
+        spec = self.spec.merged(other.spec, "evaluations")
+        facts = row_facts.merged(
+            (self.of_rows, other.of_rows),
+            (self.statistics.matrix.total, other.statistics.matrix.total),
+            lambda name: all(_is_sum(side, name) for side in sides),
         )
+        remarks = tuple(dict.fromkeys((*self.remarks, *other.remarks)))
+        return Evaluation(statistics, spec, None, facts, self.lost | other.lost, remarks)
 
     def extra_data(self) -> list[dict[str, Any]]:
         """The custom metrics as plain data: words and numbers, without functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
-    def to_json(self) -> str:
-        """The text that :meth:`save` writes."""
-        return storage.to_json(self)
+    def _stored(self) -> dict[str, Any]:
+        return storage.stored(self)
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Evaluation:
-        """Read the plain data of :meth:`to_json`."""
-        try:
-            return cls(**storage.fields_of(data))
-        except archive.DAMAGED as error:
-            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+    def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return storage.fields_of(data)
 
     def without_probabilities(self) -> Evaluation:
         """The same evaluation, its rows without their probabilities."""
@@ -1120,7 +1044,7 @@ class Evaluation(BaseEvaluation):
         directory, rows
             As in :meth:`BaseEvaluation.load`, which also says what is refused.
         extra_metrics : sequence of Metric, optional
-            The functions of metrics of one's own, which the file does not hold.
+            The functions of custom metrics, which the file does not hold.
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 
@@ -1182,14 +1106,14 @@ class Evaluation(BaseEvaluation):
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
     """True for a metric that doubles with the samples, as counts do; a custom metric is tried."""
-    own = evaluation.catalog.lookup(name)
-    if own not in evaluation.extra_metrics:
-        return own.interval == "count"
-    samples = evaluation._views.seen(SixCells) if own.of == "binary" else evaluation._views.table.cells
-    if own.value is None or samples is None:
+    metric = evaluation.catalog.lookup(name)
+    if metric not in evaluation.extra_metrics:
+        return metric.interval == "count"
+    samples = evaluation._views.seen(SixCells) if metric.of == "binary" else evaluation._views.table.cells
+    if metric.value is None or samples is None:
         return False
-    value = own.number(samples.argument())
-    return value != 0 and math.isclose(own.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9)
+    value = metric.number(samples.argument())
+    return value != 0 and math.isclose(metric.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9)
 
 
 def _without_positive(plain: Any) -> Any:

@@ -34,8 +34,11 @@ class RowFacts:
     strata: IntArray | None = field(default=None, compare=False, repr=False)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; facts that are not there are absent."""
+        """Plain data; facts that are not there are absent, and NaN is None."""
         plain = {key: getattr(self, name) for name, key in _KEYS.items() if getattr(self, name) is not None}
+        for key, numbers in plain.items():
+            if key != "n_clusters":  # NaN is, for one, the error of the area of a class with a single row
+                plain[key] = {name: None if math.isnan(number) else number for name, number in numbers.items()}
         return {"cluster_errors": None} | plain
 
     @classmethod
@@ -59,9 +62,9 @@ _KEYS = {
 
 
 def _read(data: Any) -> ByMetric | None:
-    numbers = None if data is None else {str(name): float(value) for name, value in data.items()}
+    numbers = None if data is None else {str(k): math.nan if v is None else float(v) for k, v in data.items()}
     for name, value in (numbers or {}).items():
-        if value and not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+        if value and not math.isnan(value) and not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER:
             raise ValueError(f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}")
     return numbers
 

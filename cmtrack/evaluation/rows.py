@@ -46,17 +46,71 @@ def rows_of(evaluation: Evaluation) -> Predictions:
 
 def rows_where(
     evaluation: Evaluation,
-    actual: Any,
-    predicted: Any,
-    step: str | None,
-    right: bool | None,
-    segment: Mapping[str, Any] | None,
-    confident: float | bool | None,
-    table: Any,
-    row_ids: Any,
-    limit: int | None,
+    actual: Any = None,
+    predicted: Any = None,
+    step: str | None = None,
+    right: bool | None = None,
+    segment: Mapping[str, Any] | None = None,
+    confident: float | bool | None = None,
+    table: Any = None,
+    row_ids: Any = None,
+    limit: int | None = 25,
 ) -> pd.DataFrame:
-    """See :meth:`cmtrack.Evaluation.rows_where`."""
+    """The rows behind a number: those of a cell, of a segment, the wrong ones that are certain.
+
+    Every condition narrows the choice. The most certain rows come first, by the probability of the predicted class;
+    without probabilities, and among equals, the first ones.
+
+    Parameters
+    ----------
+    actual, predicted : label, optional
+        A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group, by a pair of
+        classes that it does not accept.
+    step : str, optional
+        The name of a step of the grouping; by default the classes themselves count.
+    right : bool, optional
+        Whether the step accepts the pair; of classes whether they are equal.
+    segment : mapping of column to value, optional
+        Of declared segments, or of columns of the table.
+    confident : float or bool, optional
+        The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and certain.
+    table : frame, mapping of columns, or path of a Parquet or CSV file, optional
+        Attributes of the rows, which are joined to them.
+    row_ids : str or array-like of shape (n,), optional
+        The table's column of ids: in any order if the evaluation has its rows' ids (in memory, or in a run that was
+        logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows. Or the ids themselves, in the order
+        of the rows, which are looked up in a DataFrame's index, as in :func:`cmtrack.segment_runs`.
+    limit : int or None, default 25
+        Rows of the frame; None for all.
+
+    Returns
+    -------
+    DataFrame
+        row (from 0), id, weight and group where there are some, actual, predicted, probability (of the predicted
+        class), probability_actual (of the label), the segments, and the columns of the table. ``attrs["total"]`` is
+        the number of rows that meet the conditions.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not here, a name or value does not exist, or the table has other rows.
+
+    Warns
+    -----
+    UserWarning
+        If rows are not in the table, or are matched by their place alone.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> evaluation = evaluate([0, 0, 1, 1, 1], y_prob=[0.1, 0.95, 0.4, 0.9, 0.02])
+    >>> evaluation.rows_where(actual=1, predicted=0)
+       row  actual  predicted  probability  probability_actual
+    0    4       1          0         0.98                0.02
+    1    2       1          0         0.60                0.40
+    >>> evaluation.rows_where(right=False, confident=0.9).row.tolist()
+    [4, 1]
+    """
     rows = rows_of(evaluation)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0):
         raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
@@ -83,7 +137,7 @@ def rows_where(
         chosen &= codes == groups.index(given)
         if name == "predicted" and composed is not None and actual == given:
             chosen &= hit  # as the cell of the matrix, whose mismatches are apart
-    joined = joined_columns(evaluation, table, row_ids)
+    joined = joined_columns(evaluation, table, row_ids, stacklevel=3)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
     places = np.flatnonzero(chosen)

@@ -16,7 +16,6 @@ import numpy as np
 
 from cmtrack import notebook
 from cmtrack.evaluation.compute import compute_single
-from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.own import UNKNOWN
@@ -459,10 +458,7 @@ def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] |
     """The evaluation of a part of the rows of another one."""
     sections = whole.sections if sections is None else sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
-    return replace(
-        whole, statistics=statistics, spec=spec, rows=None, of_rows=RowFacts(), lost=frozenset(), remarks=(),
-        kept_numbers=None,
-    )  # fmt: skip
+    return type(whole)(statistics, spec)
 
 
 # -- search --------------------------------------------------------------------------------------------
@@ -474,8 +470,8 @@ def search(
     """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
-        what = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
-        raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {what}")
+        cause = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
+        raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {cause}")
     value, entry = evaluation.metrics[metric], evaluation.catalog.lookup(metric)
     psi = evaluation.influence(metric)
     if entry.better not in ("higher", "lower") or psi is None or not (entry.interval == "wilson" or metric in _MEANS):

@@ -36,12 +36,12 @@ def evaluate_spans(
     Parameters
     ----------
     true_spans, predicted_spans : frame, or iterable of (document, start, end, label)
-        A span reaches from ``start`` up to but without ``end``.
+        A span reaches from ``start`` up to, but not including, ``end``.
     match : "overlap" or "exact", default "overlap"
         Which predicted spans may stand for an actual one: those that overlap it, or those of the same start and end
         only.
     none : label, default "none"
-        The name of the extra class, the last one: in its row stand predicted spans without an actual one, in its column
+        The name of the extra class, the last one: its row holds predicted spans without an actual one, its column
         actual spans that were missed.
     labels : sequence, optional
         All labels in order, without ``none``; by default those seen, sorted.
@@ -51,7 +51,7 @@ def evaluate_spans(
         Of frames.
     confidence_level : float, default 0.95
     extra_metrics : sequence of Metric, optional
-        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, ``none`` the last one.
+        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, with ``none`` last.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def evaluate_spans(
             f"labels must hold every label of the spans, {listed(strange)} not among {listed(list(labels), 20)}"
         )
     plain = evaluate(
-        [none if found.actual is None else found.actual for found in matches],
-        [none if found.predicted is None else found.predicted for found in matches],
+        [none if pair.actual is None else pair.actual for pair in matches],
+        [none if pair.predicted is None else pair.predicted for pair in matches],
         labels=[*labels, none],
         grouping=grouping,
         positive=positive,
@@ -119,7 +119,7 @@ def evaluate_spans(
         extra_metrics=extra_metrics,
     )
     assert isinstance(plain.rows, Predictions)  # it was made from rows
-    places, digest = places_of([found.document for found in matches], actual, match)
+    places, digest = places_of([pair.document for pair in matches], actual, match)
     rows = SpanRows(replace(plain.rows, clusters=places), digest.rows + OTHER_DOCUMENTS)
     return replace(
         plain.asking(positive=plain.positive if grouping is not None else None, none=none),

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cmtrack.options import Question, entry, takes
+from cmtrack.options import Question, entry, late, takes
 
 if TYPE_CHECKING:
     from cmtrack.grouping import ComposedStep, Costs, Grouping, Label
     from cmtrack.metrics.catalog import Catalog
     from cmtrack.metrics.metric import Metric
-
-
-def _late(place: str, *more: Any, optional: bool = False) -> Callable[[Any], Any]:
-    """A function by its place, imported when it is called: the command line shows its help without NumPy."""
-    return lambda value: None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
 
 
 def _grouping(grouping: Any) -> Any:
@@ -36,8 +30,8 @@ def _grouping(grouping: Any) -> Any:
     return grouping
 
 
-_reference = _late("cmtrack.statistics.inputs:as_shares", "reference", optional=True)
-_weights_are = _late("cmtrack.statistics.inputs:check_weights_are")
+_reference = late("cmtrack.statistics.inputs:as_shares", "reference", optional=True)
+_weights_are = late("cmtrack.statistics.inputs:check_weights_are")
 
 
 def _threshold(threshold: Any) -> Any:
@@ -84,14 +78,6 @@ def _sections_in(data: Any) -> tuple[str, ...]:
     return _names_in(data, "sections")
 
 
-def _threshold_out(threshold: float | None) -> float | str | None:
-    return threshold if threshold is None or math.isfinite(threshold) else "infinity"
-
-
-def _threshold_in(data: Any) -> float | None:
-    return _threshold(math.inf if data == "infinity" else data)
-
-
 @dataclass(frozen=True)
 class Spec(Question):
     """The question of an evaluation of rows.
@@ -109,22 +95,21 @@ class Spec(Question):
     positive: Label | None = entry(
         "label, optional",
         "The positive class of two, or the positive group of a two-group step; by default the last one (a grouping "
-        "may name its own). It is written down with the result.",
+        "may name its own). The result keeps it.",
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
         "Classes put into groups, in one step or a chain.",
         check=_grouping,
         write=_plain,
-        read=_late("cmtrack.grouping:Grouping.from_dict"),
+        read=late("cmtrack.grouping:Grouping.from_dict"),
     )
     normalize: bool | str = entry(
         '"warn", True or False, default "warn"',
-        "What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum "
-        "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
-        "are always refused.",
+        'Rows of rounded probabilities that sum to 0.98 to 1.02: "warn" scales them to sum to 1 and warns of their '
+        "number, True scales them without a warning, False refuses them. Rows further off are always refused.",
         default="warn",
-        check=_late("cmtrack.statistics.probabilities:check_normalize"),
+        check=late("cmtrack.statistics.probabilities:check_normalize"),
         flag="--normalize",
         help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
         choices={"warn": "warn", "yes": True, "no": False},
@@ -133,10 +118,10 @@ class Spec(Question):
     )
     weights_are: str | None = entry(
         '"frequency" or "sampling", optional',
-        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, which are all there. '
-        '"sampling": it says how much of the population a row stands for; standard errors and intervals are robust '
-        "(sandwich), whatever the scale of the weights. By default integers are frequencies and floats sampling "
-        "weights, also floats that are whole numbers; the result says which (:attr:`Evaluation.weights_are`).",
+        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, all of which were seen. '
+        '"sampling": a weight says how much of the population a row represents; standard errors and intervals are '
+        "robust (sandwich), whatever the scale of the weights. By default integers are frequencies, and floats, "
+        "even whole numbers, sampling weights; the result says which (:attr:`Evaluation.weights_are`).",
         check=_weights_are,
         flag="--weights-are",
         help="What --weight holds: numbers of equal rows, or sampling weights. auto: integers are the former, "
@@ -151,7 +136,7 @@ class Spec(Question):
         "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
         "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
         "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
-        check=_late("cmtrack.evaluation.compute:check_sections"),
+        check=late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
         help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
         several=True,
@@ -170,55 +155,55 @@ class Spec(Question):
     costs: Costs | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
         "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
-        "without the data. A path is of a file for :meth:`Costs.from_file`.",
-        check=_late("cmtrack.grouping:as_costs", optional=True),
+        "without the data. A path names a file that :meth:`Costs.from_file` reads.",
+        check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
         help="YAML or JSON file with what decisions cost, of classes or groups.",
         metavar="FILE",
         write=_plain,
-        read=_late("cmtrack.grouping:Costs.from_dict"),
+        read=late("cmtrack.grouping:Costs.from_dict"),
     )
     threshold: float | None = entry(
         "float or Threshold, optional",
         "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
-        "probability reaches this, and inside the chosen group the most probable class; infinity: never. "
-        "By default the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and "
-        "its result is taken here as it is. ``y_pred`` must not be given then.",
+        "probability reaches this, and inside the chosen group the most probable class; with infinity it never is. "
+        "By default the most probable of all classes is predicted. The result of :meth:`Evaluation.threshold`, "
+        "which chooses one, may be given. ``y_pred`` must then not be given.",
         check=_threshold,
         flag="--threshold",
         help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
         of_flag=float,
-        write=_threshold_out,
-        read=_threshold_in,
+        write=lambda threshold: "infinity" if threshold == math.inf else threshold,
+        read=lambda data: _threshold(math.inf if data == "infinity" else data),
     )
     confidence_level: float = entry(
         "float, default 0.95",
         "Confidence level of the intervals, between 0 and 1.",
         default=0.95,
-        check=_late("cmtrack.metrics.intervals:check_level"),
+        check=late("cmtrack.metrics.intervals:check_level"),
         flag="--confidence-level",
         help="Confidence level of the intervals.",
         of_flag=float,
-        read=_late("cmtrack.archive:read_level"),
+        read=late("cmtrack.archive:read_level"),
     )
     extra_metrics: tuple[Metric, ...] = entry(
         "sequence of Metric, optional",
         "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
         "comparisons, rankings and gates.",
         default=(),
-        check=_late("cmtrack.metrics.own:own_metrics"),
+        check=late("cmtrack.metrics.own:own_metrics"),
         compare=False,
         write=None,
         merge=_merged_metrics,
     )
     headline: tuple[str, ...] = entry(
         "sequence of str, optional",
-        "Metrics that are shown first, and logged to a run, beside those that are anyway, by full name, such as "
-        '``["binary/npv", "class/7/recall"]``. A warning names those that the evaluation does not have.',
+        'Metrics, by full name, to show first and log to a run, besides the usual ones, such as ``["binary/npv", '
+        '"class/7/recall"]``. A warning names those that the evaluation does not have.',
         default=(),
-        check=_late("cmtrack.evaluation.catalog:check_headline"),
+        check=late("cmtrack.evaluation.catalog:check_headline"),
         flag="--headline",
-        help="Metric that is shown first and logged beside those that are anyway; may be repeated.",
+        help="Metric to show first and log, besides the usual ones; may be repeated.",
         several=True,
         metavar="NAME",
         write=_plain,

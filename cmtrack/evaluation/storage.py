@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,32 +48,20 @@ _SUM_OF_ROW = 1.05
 """More than the probabilities of a row sum to, as they are read, and so more than that of a group."""
 
 
-def to_json(evaluation: Evaluation) -> str:
-    """The JSON text. NaN is written as null."""
-    other_order = _of_another_order(evaluation)
-    return json.dumps(
-        {
-            "schema": archive.SCHEMA,
-            "kind": evaluation.kind,
-            "labels": list(evaluation.labels),
-            **evaluation.spec.to_plain(),
-            "notes": list(evaluation.remarks),
-            "lost": sorted(lost.name for lost in evaluation.lost),
-            **evaluation.row_facts.to_plain(),
-            **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
-            **({"of_another_order": other_order} if other_order else {}),
-            **archive.to_read(evaluation),
-            "statistics": evaluation.statistics.to_plain(),
-        },
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-
-
-def _of_another_order(evaluation: Evaluation) -> dict[str, str]:
-    """Metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons."""
-    extra = {metric.name for metric in evaluation.extra_metrics}
-    return {name: kept.reason for name, kept in (evaluation.kept_numbers or {}).items() if name not in extra}
+def stored(evaluation: Evaluation) -> dict[str, Any]:
+    """The fields of an :class:`Evaluation` as plain data, without its statistics."""
+    extra, numbers = {metric.name for metric in evaluation.extra_metrics}, evaluation.kept_numbers or {}
+    # metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons
+    other_order = {name: kept.reason for name, kept in numbers.items() if name not in extra}
+    return {
+        "labels": list(evaluation.labels),
+        **evaluation.spec.to_plain(),
+        "notes": list(evaluation.remarks),
+        "lost": sorted(lost.name for lost in evaluation.lost),
+        **evaluation.row_facts.to_plain(),
+        **({"extra_metrics": evaluation.extra_data()} if extra else {}),
+        **({"of_another_order": other_order} if other_order else {}),
+    }
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
@@ -82,9 +69,9 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     labels = _read_labels(data["labels"])
     data["positive"], data["grouping"], data["confidence_level"]  # files of every schema have them
     spec = Spec.from_plain(data).with_reference_of(labels)
-    extra, kept = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
+    extra, read = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
     reasons = data.get("of_another_order", {})
-    kept |= {name: Kept(math.nan, None, None, spec.confidence_level, str(reason)) for name, reason in reasons.items()}
+    read |= {name: Kept(math.nan, None, None, spec.confidence_level, str(reason)) for name, reason in reasons.items()}
     statistics = _read(data["statistics"], labels)
     if spec.none is not None and spec.none not in labels:
         raise ValueError(f"the class that stands for no span must be a label, got {spec.none!r:.40}")
@@ -105,7 +92,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "of_rows": RowFacts.from_plain(data),
         "remarks": tuple(note for note in map(str, data["notes"]) if note not in derived),
         "lost": frozenset(Lost[name] for name in data["lost"]),
-        "kept_numbers": kept or None,
+        "kept_numbers": read or None,
     }
 
 
@@ -163,13 +150,13 @@ def _check_together(statistics: Statistics) -> None:
         if not total**2 / max(rows, 1) * (1 - _ROUNDING) <= whole <= total**2 * (1 + _ROUNDING):
             raise ValueError(f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}")
         for name, counts in _counts_of(squares).items():
-            own = parts.get(name, counts)
+            sums = parts.get(name, counts)
             if name in _SPARSE and name in parts:
                 tables = [getattr(one, name).table for one in (statistics, squares)]
                 places = np.union1d(*(table.places for table in tables))
-                own, counts = (table.at(places) for table in tables)
-            least, most = own**2 / max(rows, 1) * (1 - _ROUNDING), own**2 * (1 + _ROUNDING)
-            if own.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
+                sums, counts = (table.at(places) for table in tables)
+            least, most = sums**2 / max(rows, 1) * (1 - _ROUNDING), sums**2 * (1 + _ROUNDING)
+            if sums.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
                 raise ValueError(f"the squared weights of {name} cannot go with its weights")
     if not statistics.ranking_only:
         for name in ("moments", "score_moments"):
@@ -178,36 +165,35 @@ def _check_together(statistics: Statistics) -> None:
 
 def _check_whole(statistics: Statistics) -> None:
     """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
-    own = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
-    for name in ("labelled", "labelled_tops"):
+    parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
+    for name in ("target", "target_tops", "labelled", "labelled_tops"):
         if (part := getattr(statistics, name)) is not None:
-            own[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
-    for part in (statistics.target, statistics.target_tops):  # of rows that several models scored, shares
-        sums = np.empty(0) if part is None else part.sums if isinstance(part, TopScoreCounts) else part.counts
-        if sums.max(initial=0) >= 2.0**63:
-            raise ValueError(f"target must be fewer than 2**63 rows, got {sums.max():g}")
-    for name, counts in own.items():
-        if counts.dtype.kind == "f" and not_whole(counts).any():
+            parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
+    for name, counts in parts.items():
+        if name.startswith("target"):  # of rows that several models scored, shares
+            if counts.max(initial=0) >= 2.0**63:
+                raise ValueError(f"target must be fewer than 2**63 rows, got {counts.max():g}")
+        elif counts.dtype.kind == "f" and not_whole(counts).any():
             raise ValueError(f"{name} must be whole numbers of rows below 2**63, unless weights are fractions")
 
 
 def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
     """Parts of the statistics that count the evaluated rows, each of them once."""
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         name: part.n
         for name in ("moments", "score_moments", "losses")
         if (part := getattr(statistics, name)) is not None
     }
-    found |= {name: part.counts for name in ("scores", "decisions") if (part := getattr(statistics, name)) is not None}
-    found |= {name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None}
+    counts |= {name: part.counts for name in ("scores", "decisions") if (part := getattr(statistics, name)) is not None}
+    counts |= {name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None}
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
-        found |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
+        counts |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
     for column, one in ({} if statistics.segments is None else statistics.segments.columns).items():
         parts = {"moments": one.moments, "losses": one.losses}
-        found |= {f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None}
-        found |= {} if one.ranks is None else {f"ranks of {column!r:.80}": one.ranks.counts}
-    return found
+        counts |= {f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None}
+        counts |= {} if one.ranks is None else {f"ranks of {column!r:.80}": one.ranks.counts}
+    return counts
 
 
 def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> None:
@@ -313,7 +299,9 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     weights = _weights(optional["sample_weight"])
-    clusters = _clusters(optional["group"])
+    clusters = optional["group"]
+    if clusters is not None:
+        clusters = _codes_below(1 << 31, clusters, "i", "groups that are whole numbers from 0")
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
     ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
@@ -336,11 +324,11 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
 
 def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
     """The ids of the rows, which must have the evaluation's digest; or hashes of them, each of one row."""
-    kept = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
-    if kept is None:
+    column = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
+    if column is None:
         return None
-    values = table[kept].to_numpy()
-    if kept == _HASHES:
+    values = table[column].to_numpy()
+    if column == _HASHES:
         if values.dtype != np.uint64 or len(np.unique(values)) < len(values):
             raise ValueError("the predictions must have hashes of row ids that are whole numbers, each of one row")
         return RowIds(values, hashed=True, stored=True)
@@ -358,12 +346,10 @@ def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
     return column.astype(np.int64) if column.dtype.kind == "i" else column.astype(np.float64)
 
 
-def _clusters(column: npt.NDArray[Any] | None) -> IntArray | None:
-    if column is None:
-        return None
-    if column.dtype.kind != "i" or not 0 <= column.min(initial=0) <= column.max(initial=0) < 1 << 31:
-        raise ValueError("the predictions must have groups that are whole numbers from 0")
-    return np.asarray(column, dtype=np.int64)
+def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) -> IntArray:
+    if column.dtype.kind not in kinds or not 0 <= column.min(initial=0) <= column.max(initial=0) < size:
+        raise ValueError(f"the predictions must have {words}")
+    return column.astype(np.int64)
 
 
 def _segments(
@@ -373,35 +359,32 @@ def _segments(
     counted = evaluation.statistics.segments
     if counted is None or all(column is None for column in columns.values()):
         return ()
-    found = []
+    columns_read = []
     for name, column in columns.items():
         values = counted.columns[name].values
         if column is None:
             raise ValueError(f"the predictions must have the segments by {name!r:.80}, as those by others")
-        if column.dtype.kind not in "iu" or not 0 <= column.min(initial=0) <= column.max(initial=0) < len(values):
-            raise ValueError(
-                f"the predictions must have segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
-            )
-        found.append(SegmentRows(name, values, column.astype(np.int64)))
+        words = f"segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
+        columns_read.append(SegmentRows(name, values, _codes_below(len(values), column, "iu", words)))
     counting = Counting(rows.labels)
-    own = count_segments(counting, rows.actual_codes, rows.predicted_codes, found, None, rows.weights)
+    recounted = count_segments(counting, rows.actual_codes, rows.predicted_codes, columns_read, None, rows.weights)
     for name, kept in counted.columns.items():
-        same = np.array_equal(own.columns[name].rows, kept.rows)
-        if not (same and np.allclose(own.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)):
+        same = np.array_equal(recounted.columns[name].rows, kept.rows)
+        if not (same and np.allclose(recounted.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)):
             raise ValueError(f"the predictions must give the evaluation's counts by {name!r:.80}: rows stand elsewhere")
-    return tuple(found)
+    return tuple(columns_read)
 
 
 def _check_same(
     actual: IntArray, predicted: IntArray, weights: FloatArray | IntArray | None, evaluation: Evaluation
 ) -> None:
     """Refuse rows of another evaluation: they must give its counts, and their labels its digest."""
-    kept = evaluation.statistics
+    statistics = evaluation.statistics
     counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
-    same = np.allclose(counts, kept.matrix.counts, rtol=1e-9, atol=1e-9)
-    if same and evaluation.none is None and kept.digest.ordered:
-        own = LabelDigest.from_codes(actual, evaluation.labels)
-        same = own.value == kept.digest.value
+    same = np.allclose(counts, statistics.matrix.counts, rtol=1e-9, atol=1e-9)
+    if same and evaluation.none is None and statistics.digest.ordered:
+        digest = LabelDigest.from_codes(actual, evaluation.labels)
+        same = digest.value == statistics.digest.value
     if not same:
         raise ValueError("the predictions must give the evaluation's counts: they are of another evaluation")
 

@@ -107,7 +107,7 @@ class Threshold:
     value : float
         Rows whose score reaches it are positive; infinity where none should be.
     objective : Judged
-        What was made small or large: the mean cost, or the metric.
+        What was minimized or maximized: the mean cost, or the metric.
     bounded : Judged or None
         The metric that ``subject_to`` bounds.
     subject_to : str or None
@@ -152,7 +152,7 @@ class Threshold:
 
     @property
     def cost(self) -> float:
-        """Mean cost on rows that did not choose the threshold; NaN where a metric was made large."""
+        """Mean cost on rows that did not choose the threshold; NaN where a metric was maximized."""
         return self.objective.value if self.objective.name == COST else math.nan
 
     @property
@@ -192,7 +192,7 @@ class Threshold:
         -------
         DataFrame
             threshold, the six counts and the metrics of ``binary/`` that they give, and cost where there are costs.
-            These are apparent numbers: a row picked from them is too favourable.
+            These are apparent numbers: a row selected from them is too favourable.
         """
         from cmtrack._pandas import pd
 

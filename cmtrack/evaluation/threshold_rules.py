@@ -68,8 +68,9 @@ class OutcomeCosts:
         for name in _OUTCOMES:
             distinct = np.unique(costs[where[name]])
             if len(distinct) > 1:
+                pair = " and ".join(map(quoted, step.labels))
                 raise ValueError(
-                    f"a threshold needs costs of the two groups {_pair(step)}: pairs of classes with the outcome "
+                    f"a threshold needs costs of the two groups {pair}: pairs of classes with the outcome "
                     f"{name.upper()} must cost the same, got {distinct[0]:g} to {distinct[-1]:g}"
                 )
             prices.append(float(distinct[0]) if len(distinct) else 0.0)
@@ -423,7 +424,7 @@ def judged_metric(held: HeldOut, metric: Metric, level: float, design: Dependenc
         error = weight.standard_error(psi)
     clusters = Clusters()
     if error > 0:
-        wider = error * math.sqrt(_wider(values_of(metric, _six(held.counts.T)), error**2))
+        wider = error * math.sqrt(_wider(values_of(metric, BinaryCounts(*held.counts.T)), error**2))
         clusters = Clusters({metric.name: wider}, design.n_clusters, {metric.name: degrees + 1})
     results = Results(level, clusters)
     results.put_metric(metric, weight)
@@ -434,11 +435,3 @@ def _wider(values: FloatArray, variance: float) -> float:
     """Factor of a critical value: 1 and the variance between repeats over that of the mean."""
     defined = values[np.isfinite(values)]
     return 1 + float(np.var(defined, ddof=1)) / variance if len(defined) > 1 and variance > 0 else 1.0
-
-
-def _six(parts: Any) -> BinaryCounts:
-    return BinaryCounts(*parts)
-
-
-def _pair(step: ComposedStep) -> str:
-    return " and ".join(quoted(label) for label in step.labels)

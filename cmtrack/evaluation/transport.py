@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -219,8 +219,7 @@ class Moved:
         self.statistics = reweighted(evaluation.statistics, self.factors, self._sides())
         self.views = self._seen(self.statistics)
         self.undefined: dict[str, str] = {}
-        self._known: dict[tuple[str, str], tuple[Any, Any, FloatArray | None]] = {}
-        self._rough: set[tuple[str, str]] = set()
+        self._known: dict[tuple[str, str], tuple[Any, Any, FloatArray | None, bool]] = {}
 
     def _sides(self) -> FloatArray | None:
         """The factors of negatives and positives; None where the mix inside one of them changes."""
@@ -243,14 +242,14 @@ class Moved:
     @cached_property
     def terms(self) -> dict[str, _Term]:
         """Every metric that can be moved, by its full name."""
-        by_name: dict[str, _Term] = {}
-        for section in self.evaluation.catalog.sections.all:
-            for step in self.views.steps if "<step>" in section.metrics[0].name else ("",):
-                for metric in filter(self._moves, section.metrics):
-                    by_name.update((term.name, term) for term in self._each(metric, step))
-        for metric in filter(self._moves, self.evaluation.extra_metrics):
-            by_name.update((term.name, term) for term in self._each(metric, ""))
-        return by_name
+        sections = [section.metrics for section in self.evaluation.catalog.sections.all]
+        return {
+            term.name: term
+            for metrics in (*sections, self.evaluation.extra_metrics)
+            for step in (self.views.steps if any("<step>" in metric.name for metric in metrics) else ("",))
+            for metric in filter(self._moves, metrics)
+            for term in self._each(metric, step)
+        }
 
     def term(self, name: str) -> _Term | None:
         """A metric by its full name, without the others; None where it cannot be moved."""
@@ -298,16 +297,19 @@ class Moved:
 
     def parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         """Squared error by source, and the mean influence of each stratum; None where a metric has no error."""
-        metric, rows = term.metric, self.evaluation.rows
-        if metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
+        if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
             return None
         with np.errstate(all="ignore"):
-            parts = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
-            if parts is None or not isinstance(rows, Predictions):
-                return parts
-            rough = (metric.name, term.step) in self._rough and len(rows) <= _MOST_ROWS
-            by_row = rough or rows.clusters is not None
-            return ((self._by_row(term) if by_row else None) or parts[0]), parts[1]
+            return self._parts(term)
+
+    def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
+        metric, rows = term.metric, self.evaluation.rows
+        parts = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
+        if parts is None or not isinstance(rows, Predictions):
+            return parts
+        rough = metric.of not in COUNTED and self._known[metric.name, term.step][3] and len(rows) <= _MOST_ROWS
+        by_row = self._by_row(term, rows) if rough or rows.clusters is not None else None
+        return by_row or parts[0], parts[1]
 
     def _by_cell(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         at, weight, squares = self._cells
@@ -322,17 +324,14 @@ class Moved:
         """From the errors and spreads of all classes at once, where there is one of each."""
         key = term.metric.name, term.step
         if key not in self._known:
-            centred = self._centred(term)
-            self._known[key] = centred or self._uncentred(term)
-            if centred is None:
-                self._rough.add(key)
-        error, spread, means = self._known[key]
-        numbers = [_of(part, term.k) for part in (error, spread) if part is not None]
-        whole = len(numbers) == 2 and math.isfinite(numbers[0])
-        return (Parts(numbers[0] ** 2, 0.0, numbers[1]), means) if whole else None
+            self._known[key] = self._centred(term) or self._uncentred(term)
+        errors, spreads, means, _ = self._known[key]
+        if errors is None or spreads is None or not math.isfinite(error := _of(errors, term.k)):
+            return None
+        return Parts(error**2, 0.0, _of(spreads, term.k)), means
 
-    def _centred(self, term: _Term) -> tuple[Any, Any, FloatArray | None] | None:
-        """Standard errors, spreads of one row of the target, and means by stratum; None if unknown."""
+    def _centred(self, term: _Term) -> tuple[Any, Any, FloatArray | None, bool] | None:
+        """Standard errors, spreads of one row of the target, means by stratum, and False; None if unknown."""
         samples, strata = term.samples, self.target.strata
         if type(samples).within is Samples.within:
             return None
@@ -344,13 +343,13 @@ class Moved:
         means = centred[1] if len(centred[1]) == len(self.target.names) and centred[1].ndim == 1 else None
         if means is not None and isinstance(samples, ScoreTable | ScoreSamples):  # negatives, positives
             means = means if strata[self.evaluation.scored.in_positive].min() else means[::-1]  # type: ignore[union-attr]
-        return samples.standard_error(centred[0]), spread, means
+        return samples.standard_error(centred[0]), spread, means, False
 
-    def _uncentred(self, term: _Term) -> tuple[Any, Any, None]:
-        """By the weights alone, which is too wide: of what is not kept by class."""
+    def _uncentred(self, term: _Term) -> tuple[Any, Any, None, bool]:
+        """By the weights alone, which is too wide, and True: of what is not kept by class."""
         values = term.value if term.k is None else term.metric.of_each(term.samples)
         spread = self._spread(term, lambda alone: term.metric.spread(alone, values)[0])
-        return term.metric.spread(term.samples, values)[0], spread, None
+        return term.metric.spread(term.samples, values)[0], spread, None, True
 
     def _spread(self, term: _Term, error: Callable[[Samples], Any]) -> Any:
         """The variance of one row of the target by the error of all as if weights were numbers of rows."""
@@ -358,10 +357,10 @@ class Moved:
         spread = None if alone is None else error(alone)
         return math.nan if alone is None or spread is None else spread**2 * float(np.max(alone.total))
 
-    def _by_row(self, term: _Term) -> Parts | None:
+    def _by_row(self, term: _Term, rows: Predictions) -> Parts | None:
         """By the rows, summed by cluster; None if they have no influence on the metric."""
-        influence, rows = self.within(term), self.evaluation.rows
-        if influence is None or not isinstance(rows, Predictions):
+        influence = self.within(term)
+        if influence is None:
             return None
         psi, within, weights = influence
         whole = self.row_weights(rows)
@@ -394,14 +393,35 @@ class Moved:
         self.views.put_one(results, term.metric, parts)
         return results.intervals.get(term.name)
 
-
-def _values(term: _Term, samples: Samples) -> Any:
-    """The value of a metric in other samples, or those of all classes."""
-    return term.metric.number(samples.argument()) if term.k is None else term.metric.of_each(samples)
+    def of_table(self, counts: FloatArray, terms: Iterable[_Term]) -> dict[str, float]:
+        """The finite ones of metrics of the table, by name, if it had these counts."""
+        plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
+        views, values, by_metric = self._seen(plain), {}, {}
+        for term in terms:
+            samples = views.of(term.metric, term.step) if term.metric.of in COUNTED else None
+            if samples is not None:
+                key = term.metric.name, term.step
+                if key not in by_metric:
+                    one = term.k is None
+                    by_metric[key] = term.metric.number(samples.argument()) if one else term.metric.of_each(samples)
+                values[term.name] = float(_of(by_metric[key], term.k))
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def _of(value: Any, k: int | None) -> Any:
     return value if k is None or np.ndim(value) == 0 else value[k]
+
+
+class _Joint(NamedTuple):
+    """The cells as rows, the distribution of each class over them, and their classes and bins jointly."""
+
+    binned: BinnedShares
+    at: Influence
+    density: FloatArray
+    raw: FloatArray
+    actual: IntArray
+    predicted: IntArray
+    place: IntArray
 
 
 class MovedByScores(Moved):
@@ -413,14 +433,11 @@ class MovedByScores(Moved):
         assert self.target.estimated is not None  # the caller has asked
         return self.target.estimated
 
-    def parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
+    def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         """Squared error by source: jointly by cells, where a metric is of the table; else an upper bound."""
-        if self.estimated.cells is not None and term.metric.of in COUNTED:
-            if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
-                return None
-            with np.errstate(all="ignore"):
-                return self._jointly(term)
-        parts, means = super().parts(term) or (None, None)
+        if self._joint is not None and term.metric.of in COUNTED:
+            return self._jointly(term, self._joint)
+        parts, means = super()._parts(term) or (None, None)
         if parts is None or means is None:
             return None
         by_labels, by_target = (
@@ -430,11 +447,10 @@ class MovedByScores(Moved):
         return Parts(whole, by_target, parts.realised + self.target.rows * by_target), means
 
     @cached_property
-    def _joint(self) -> tuple[Influence, FloatArray, FloatArray, IntArray, IntArray]:
-        """The cells as rows, the distribution of each class over them, and their classes and bins jointly."""
+    def _joint(self) -> _Joint | None:
         binned, cells = self.estimated.binned, self.estimated.cells
-        assert binned is not None  # the caller has asked for cells, which have it
-        assert cells is not None
+        if binned is None or cells is None:
+            return None
         actual, predicted, place, rows = cells
         size, bins = binned.counts.shape
         of_bin = actual * bins + place
@@ -444,15 +460,13 @@ class MovedByScores(Moved):
         density = binned.densities[place, actual] * part
         raw = rows / np.bincount(actual, rows, size)[actual]
         at = Influence(Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views)
-        return at, density, raw, actual, place
+        return _Joint(binned, at, density, raw, actual, predicted, place)
 
-    def _jointly(self, term: _Term) -> tuple[Parts, FloatArray] | None:
-        at, density, _, actual, place = self._joint
-        psi = term.samples.by_row(term.metric, at, term.step, term.k)
+    def _jointly(self, term: _Term, joint: _Joint) -> tuple[Parts, FloatArray] | None:
+        binned, at, density, _, actual, _, place = joint
+        psi, shares = term.samples.by_row(term.metric, at, term.step, term.k), self.target.shares
         if psi is None:
             return None
-        binned, shares = self.estimated.binned, self.target.shares
-        assert binned is not None  # with cells
         means: FloatArray = np.bincount(actual, density * psi, len(shares)).astype(np.float64)
         pulled = (means @ binned.pull)[place]
         within = psi - pulled
@@ -472,11 +486,17 @@ class MovedByScores(Moved):
         that would be estimated, is compared with the true one, at the smallest d, down and up, that the test sees in
         half of all cases (at most 5).
         """
-        binned, cells = self.estimated.binned, self.estimated.cells
-        if binned is None or cells is None:
+        if self._joint is None:
             return {}
-        _, _, raw, actual, place = self._joint
-        predicted, size = cells[1], len(self.target.shares)
+        binned, _, _, raw, actual, predicted, place = self._joint
+        size, total = len(self.target.shares), float(self.statistics.matrix.counts.sum())
+        terms = [term for term in self.terms.values() if math.isfinite(term.value)]
+
+        def moved(weight: FloatArray) -> dict[str, float]:
+            counts = np.zeros((size, size))
+            np.add.at(counts, (actual, predicted), weight * total)
+            return self.of_table(counts, terms)
+
         most: dict[str, float] = {}
         for one, tilt in ((way, tilt) for way in binned.ways for tilt in way.missed):
             there = np.zeros((size, len(raw)))
@@ -484,28 +504,11 @@ class MovedByScores(Moved):
             by_bin = one.tilted(np.ones((1, len(one.place))), tilt)[0] * len(one.place)
             there = there * by_bin[place]
             there /= there.sum(axis=1, keepdims=True)
-            fitted, true = (
-                self._of_cells(part, actual, predicted)
-                for part in (one.fitted_to(tilt)[actual] * raw, self.target.shares[actual] * there.sum(axis=0))
-            )
+            fitted = moved(one.fitted_to(tilt)[actual] * raw)
+            true = moved(self.target.shares[actual] * there.sum(axis=0))
             for name, value in ((name, value) for name, value in fitted.items() if name in true):
                 most[name] = max(most.get(name, 0.0), abs(value - true[name]))
         return most
-
-    def _of_cells(self, weight: FloatArray, actual: IntArray, predicted: IntArray) -> dict[str, float]:
-        """The metrics of the table of cells with these weights."""
-        counts = np.zeros((len(self.factors),) * 2)
-        np.add.at(counts, (actual, predicted), weight * float(self.statistics.matrix.counts.sum()))
-        plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
-        views, values, by_metric = self._seen(plain), {}, {}
-        for name, term in self.terms.items():
-            samples = views.of(term.metric, term.step) if term.metric.of in COUNTED else None
-            if samples is not None and math.isfinite(term.value):
-                key = term.metric.name, term.step
-                if key not in by_metric:
-                    by_metric[key] = _values(term, samples)
-                values[name] = float(_of(by_metric[key], term.k))
-        return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
@@ -527,7 +530,7 @@ class Transported:
     rows : float
         Rows of the target; NaN where they are not known, and there are no own intervals.
     fit_pvalue : float
-        Small: not only the shares of the classes changed. NaN of stated shares, which do not test it.
+        Small if more than the shares of the classes changed. NaN for stated shares, which cannot test it.
     moved : Moved
         The computation.
 
@@ -552,7 +555,7 @@ class Transported:
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The share of each class or group that one was given or estimated of, by its name for people."""
+        """The given or estimated shares, by the name of the class or group for people."""
         target = self.moved.target
         return dict(zip(target.names, np.bincount(target.strata, target.shares).tolist(), strict=True))
 
@@ -687,15 +690,11 @@ class Transported:
             Its full name.
         """
         moved, term = self.moved, self.moved.terms[metric]
-        rows, values = moved.statistics.matrix.counts.sum(axis=1), []
+        rows, values = moved.statistics.matrix.counts.sum(axis=1), list[float]()
         for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in COUNTED else ():
             counts = np.zeros((len(rows),) * 2)
             counts[:, k] = rows
-            table = ConfusionMatrix(counts, self.evaluation.labels)
-            samples = moved._seen(Statistics(table, moved.statistics.digest)).of(term.metric, term.step)
-            if samples is not None:
-                values.append(float(_of(_values(term, samples), term.k)))
-        values = [value for value in values if math.isfinite(value)]
+            values += moved.of_table(counts, [term]).values()
         return (min(values) if term.metric.better == "lower" else max(values)) if values else math.nan
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -769,8 +768,9 @@ class Transported:
         Returns
         -------
         DataFrame
-            metric, here, there, low, high (of the population that has these shares; of the target's own labels, where
-            its scores told them), change, why; and missed, the sensitivity, where the shares were estimated.
+            metric, here, there, low, high (for the population with these shares; for the target's own labels, where the
+            shares were estimated from its scores), change, why; and missed, the sensitivity, where the shares were
+            estimated.
         """
         from cmtrack._pandas import pd
 
@@ -829,13 +829,11 @@ def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> T
             "a target's scores need an evaluation of probabilities; give calibration=(y, scores), or an estimate, got "
             f"{evaluation!r}"
         )
-    first = scores_first(labels, step)
-    target = as_probabilities(scores, labels, n_rows(scores), first, "scores of the target").array
+    target = as_probabilities(scores, labels, n_rows(scores), scores_first(labels, step), "scores of the target").array
     if not len(target):
         raise ValueError("scores of the target must have at least one row, got none")
     scored = rows if isinstance(rows, Predictions) and rows.source is not None else None
-    two = step is not None and statistics.scores is not None and (len(labels) == 2 or scored is None)
-    if two and step is not None and statistics.scores is not None:
+    if step is not None and statistics.scores is not None and (len(labels) == 2 or scored is None):
         strata = step.in_positive.astype(np.int64)
         flipped = len(labels) == 2 and bool(strata[0])  # two classes are in their own order
         labelled = statistics.scores.channels((2, 3), (0, 1))
@@ -937,8 +935,7 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
     if not math.isfinite(estimate.variance.total):
         raise ValueError(f"the estimate is not identified: {estimate!r}")
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    spread = estimate.variance
-    ends = estimate.low, estimate.high
+    spread, ends = estimate.variance, (estimate.low, estimate.high)
     estimated = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue, ends)
     names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
     parts = np.array([1 - estimate.value, estimate.value])

@@ -19,6 +19,7 @@ from cmtrack.families.counts import (
     DocumentRows,
     FamilyStatistics,
     PairCounts,
+    TallyTable,
     count_rows,
     sum_by_key,
     tally_sums,
@@ -160,7 +161,7 @@ def collect_families(
     """
     work = _Collector(families, actual.size, remove_matches)
     for first, last in _blocks(actual, predicted):
-        work.add(first, last, actual.part(first, last), predicted.part(first, last))
+        work.add(first, last, predicted.part(first, last), actual.part(first, last))
     hits = [np.concatenate(parts) if parts else np.zeros(0, bool) for parts in work.hits]
     macros = _macro_influence(work.codes, actual, predicted, *hits)
     statistics = FamilyStatistics(
@@ -186,14 +187,27 @@ def _blocks(actual: LabelSets, predicted: LabelSets) -> list[tuple[int, int]]:
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
-@dataclass(frozen=True)
 class _Side:
-    """One side's labels of a block: document, code, hit, place of their (document, family) run."""
+    """One side's labels of a block, and their runs by (document, family)."""
 
-    document: IntArray
-    code: IntArray
-    hit: BoolArray
-    runs: Runs
+    def __init__(self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families) -> None:
+        self.document, self.code = labels
+        self.hit, n_families = hit, len(families.names)
+        self.runs = Runs.of(self.document * n_families + families.family_of_code[self.code])
+        self.family = self.runs.key % n_families
+        self.matched = self.runs.sum(hit)
+        self.left = self.runs.size - self.matched
+
+    def meet(self, other: _Side, at: IntArray) -> None:
+        """Find the unmatched siblings on the other side, ``at`` whose run each run meets, or -1."""
+        self.met = at >= 0
+        self.across = np.where(self.met, other.left[at], 0) if len(other.left) else np.zeros_like(at)
+        self.outside = ~self.hit & (self.across == 0)[self.runs.of_item]
+
+    def unmatched(self) -> Left:
+        """Codes that are left on both sides."""
+        some = ~self.hit & (self.across > 0)[self.runs.of_item]
+        return Left(self.code[some], self.left[(self.left > 0) & (self.across > 0)])
 
 
 class _Collector:
@@ -221,43 +235,28 @@ class _Collector:
     def _is_family(self, nodes: IntArray) -> bool:
         return not self._is_code(nodes) and bool(np.array_equal(nodes, self.families.family_of_code))
 
-    def add(
-        self, first: int, last: int, actual: tuple[IntArray, IntArray], predicted: tuple[IntArray, IntArray]
-    ) -> None:
-        """Add the documents ``first`` to ``last``, whose labels are given as (document, code)."""
-        (gold_document, gold), (document, code) = actual, predicted
-        places, gold_places = partners(document * self.size + code, gold_document * self.size + gold)
-        hit, gold_hit = places >= 0, gold_places >= 0
-        n_families, family = len(self.families.names), self.families.family_of_code
-        ours = _Side(document, code, hit, Runs.of(document * n_families + family[code]))
-        theirs = _Side(gold_document, gold, gold_hit, Runs.of(gold_document * n_families + family[gold]))
-        self.hits[0].append(gold_hit)
-        self.hits[1].append(hit)
+    def add(self, first: int, last: int, *labels: tuple[IntArray, IntArray]) -> None:
+        """Add the documents ``first`` to ``last``, whose predicted and actual labels are given as (document, code)."""
+        hits = [places >= 0 for places in partners(*(documents * self.size + codes for documents, codes in labels))]
+        ours, theirs = (_Side(some, hit, self.families) for some, hit in zip(labels, hits, strict=True))
         at, gold_at = partners(ours.runs.key, theirs.runs.key)
-        matched, gold_matched = ours.runs.sum(hit), theirs.runs.sum(gold_hit)
-        left, gold_left = ours.runs.size - matched, theirs.runs.size - gold_matched
-        across, gold_across = _partner(gold_left, at), _partner(left, gold_at)  # unmatched siblings on the other side
-        outside = ~hit & (across == 0)[ours.runs.of_item]
-        gold_outside = ~gold_hit & (gold_across == 0)[theirs.runs.of_item]
-        for column, codes in enumerate((code[hit], code, gold, code[outside], gold[gold_outside])):
+        ours.meet(theirs, at)
+        theirs.meet(ours, gold_at)
+        for of_side, side in zip(self.hits, (theirs, ours), strict=True):
+            of_side.append(side.hit)
+        gold = theirs.code[theirs.outside]
+        for column, codes in enumerate((ours.code[ours.hit], ours.code, theirs.code, ours.code[ours.outside], gold)):
             self.codes[:, column] += np.bincount(codes, minlength=self.size)
-        self._count_patterns(ours.runs.key % n_families, matched, left, across)
-        alone = gold_at < 0
-        zero = np.zeros(int(alone.sum()), dtype=np.int64)
-        self._count_patterns(theirs.runs.key[alone] % n_families, zero, zero, gold_left[alone])
-        kept, gold_kept = ~hit & (across > 0)[ours.runs.of_item], ~gold_hit & (gold_across > 0)[theirs.runs.of_item]
-        both = (left > 0) & (across > 0)
-        gold_both = (gold_left > 0) & (gold_across > 0)
-        self.pairs.add(Left(code[kept], left[both]), Left(gold[gold_kept], gold_left[gold_both]))
+        self._count_patterns(ours.family, ours.matched, ours.left, ours.across)
+        zero = np.zeros(int((~theirs.met).sum()), dtype=np.int64)
+        self._count_patterns(theirs.family[~theirs.met], zero, zero, theirs.left[~theirs.met])
+        self.pairs.add(ours.unmatched(), theirs.unmatched())
         if self.together is not None and self.alone is not None:
-            met, gold_met = at >= 0, gold_at >= 0
-            every, gold_every = met[ours.runs.of_item], gold_met[theirs.runs.of_item]
-            self.together.add(
-                Left(code[every], ours.runs.size[met]), Left(gold[gold_every], theirs.runs.size[gold_met])
-            )
-            self.alone[:, 0] += np.bincount(code[~every], minlength=self.size)
-            self.alone[:, 1] += np.bincount(gold[~gold_every], minlength=self.size)
-        self._count_documents(first, last, ours, theirs, (outside, gold_outside), at)
+            sides = [(side, side.met[side.runs.of_item]) for side in (ours, theirs)]
+            self.together.add(*(Left(side.code[met], side.runs.size[side.met]) for side, met in sides))
+            for column, (side, met) in enumerate(sides):
+                self.alone[:, column] += np.bincount(side.code[~met], minlength=self.size)
+        self._count_documents(self.tallies[first:last], ours, theirs)
 
     def _count_patterns(self, family: IntArray, matched: IntArray, left: IntArray, across: IntArray) -> None:
         small = np.maximum(np.maximum(matched, left), across) < _SMALL
@@ -275,45 +274,30 @@ class _Collector:
         )
         return count_rows(np.concatenate([small, *self._large]))
 
-    def _count_documents(
-        self, first: int, last: int, ours: _Side, theirs: _Side, outside: tuple[BoolArray, BoolArray], at: IntArray
-    ) -> None:
-        size, out = last - first, self.tallies[first:last]
+    def _count_documents(self, out: TallyTable, ours: _Side, theirs: _Side) -> None:
+        def by_document(*documents: IntArray) -> IntArray:
+            return np.column_stack([np.bincount(some, minlength=len(out)) for some in documents])
 
-        def by_document(documents: IntArray) -> IntArray:
-            return np.bincount(documents, minlength=size)
-
-        predicted, actual = by_document(ours.document), by_document(theirs.document)
-        hits = by_document(ours.document[ours.hit])
-        for column, (side, beyond, total) in enumerate(((ours, outside[0], predicted), (theirs, outside[1], actual))):
-            out[:, 3 + column] = by_document(side.document[beyond])
-            out[:, 1 + column] = total - hits - out[:, 3 + column]
-        out[:, 0] = hits
-        out[:, 5:] += (self._like_codes * np.column_stack((hits, predicted, actual))).astype(np.int32)
-        n_families = len(self.families.names)
+        codes = by_document(ours.document[ours.hit], ours.document, theirs.document)
+        out[:, 0] = codes[:, 0]
+        out[:, 3:5] = by_document(*(side.document[side.outside] for side in (ours, theirs)))
+        out[:, 1:3] = codes[:, 1:] - codes[:, :1] - out[:, 3:5]
+        nodes = self._like_codes * codes
         if self._like_families:
-            keys, gold_keys = ours.runs.key // n_families, theirs.runs.key // n_families
-            nodes_of = np.column_stack(tuple(map(by_document, (keys[at >= 0], keys, gold_keys))))
-            out[:, 5:] += (self._like_families * nodes_of).astype(np.int32)
-        for nodes in self._deeper:
-            many = int(nodes.max()) + 1
-            keys, gold_keys = (_distinct(s.document, nodes[s.code], many) for s in (ours, theirs))
-            out[:, 5] += by_document(keys[partners(keys, gold_keys)[0] >= 0] // many).astype(np.int32)
-            out[:, 6] += by_document(keys // many).astype(np.int32)
-            out[:, 7] += by_document(gold_keys // many).astype(np.int32)
-
-
-def _partner(counts: IntArray, at: IntArray) -> IntArray:
-    """Counts of the other side's runs; 0 without one."""
-    if not len(counts):
-        return np.zeros(len(at), dtype=np.int64)
-    return np.where(at >= 0, counts[at], 0)
+            keys, gold_keys = (side.runs.key // len(self.families.names) for side in (ours, theirs))
+            nodes += self._like_families * by_document(keys[ours.met], keys, gold_keys)
+        for node in self._deeper:
+            many = int(node.max()) + 1
+            keys, gold_keys = (_distinct(side.document, node[side.code], many) for side in (ours, theirs))
+            shared = keys[partners(keys, gold_keys)[0] >= 0]
+            nodes += by_document(shared // many, keys // many, gold_keys // many)
+        out[:, 5:] += nodes.astype(np.int32)
 
 
 def _distinct(document: IntArray, node: IntArray, many: int) -> IntArray:
     """Sorted distinct ``document * many + node`` of labels whose nodes never decrease within a document."""
-    kept = node >= 0
-    return Runs.of(document[kept] * many + node[kept]).key
+    assigned = node >= 0
+    return Runs.of(document[assigned] * many + node[assigned]).key
 
 
 def _macro_influence(
@@ -334,8 +318,8 @@ def _macro_influence(
 
 def _mean_of_ratios(above: IntArray, below: IntArray) -> tuple[FloatArray, FloatArray]:
     """Ratios, and one over (denominator times the number of defined ratios); 0 where undefined."""
-    known = below > 0
+    defined = below > 0
     value, scale = np.zeros(len(above)), np.zeros(len(above))
-    np.divide(above, below, out=value, where=known)
-    np.divide(1.0, below * max(1, int(known.sum())), out=scale, where=known)
+    np.divide(above, below, out=value, where=defined)
+    np.divide(1.0, below * max(1, int(defined.sum())), out=scale, where=defined)
     return value, scale

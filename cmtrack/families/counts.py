@@ -7,7 +7,7 @@ What each document adds up to (:class:`DocumentRows`), and counts of documents, 
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +20,40 @@ from cmtrack.statistics.records import Record
 
 TallyTable: TypeAlias = npt.NDArray[np.int32]
 
-TALLIES = (
-    "hits",
-    "predicted_confused",
-    "actual_confused",
-    "predicted_outside",
-    "actual_outside",
-    "shared_nodes",
-    "predicted_nodes",
-    "actual_nodes",
-)
-"""Of a document: codes on both sides; other codes with, and without, an unmatched sibling on the other side; nodes of
-the codes with their ancestors."""
+
+class Sums8(NamedTuple):
+    """Sums of the documents' tallies.
+
+    Of a document: codes on both sides; other codes with, and without, an unmatched sibling on the other side; nodes of
+    the codes with their ancestors.
+    """
+
+    hits: Any
+    predicted_confused: Any
+    actual_confused: Any
+    predicted_outside: Any
+    actual_outside: Any
+    shared_nodes: Any = 0.0
+    predicted_nodes: Any = 0.0
+    actual_nodes: Any = 0.0
+
+    @property
+    def predicted(self) -> Any:
+        """Predicted codes."""
+        return self.hits + self.predicted_confused + self.predicted_outside
+
+    @property
+    def actual(self) -> Any:
+        """Actual codes."""
+        return self.hits + self.actual_confused + self.actual_outside
+
+    @property
+    def labels(self) -> Any:
+        """Predicted and actual codes together."""
+        return self.predicted + self.actual
+
+
+TALLIES = Sums8._fields
 
 
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
@@ -160,10 +182,10 @@ class FamilyStatistics(Record):
 
     def to_plain(self) -> dict[str, Any]:
         """All but the families as plain data, without what is absent."""
-        kept = {item.name: getattr(self, item.name) for item in fields(self)[1:]}
+        parts = {item.name: getattr(self, item.name) for item in fields(self)[1:]}
         return {
             name: encode_array(value) if isinstance(value, np.ndarray) else value.to_plain()
-            for name, value in kept.items()
+            for name, value in parts.items()
             if value is not None
         }
 

@@ -55,7 +55,7 @@ def evaluate_families(
     codes : sequence, optional
         All codes in order; for matrices, of the columns. By default those seen, sorted.
     unassigned : label, optional
-        The family of codes that ``families`` gives none. Without it such a code is an error.
+        The family of codes that ``families`` puts into none. Without it such a code is an error.
     columns : (str, str), default ("document", "code")
     documents : array-like of shape (n,), optional
         Names of all documents of long frames, also of those without any code.
@@ -76,7 +76,7 @@ def evaluate_families(
     -----
     The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a match and no one's
     partner; the other predicted codes of a family meet its other actual codes; a code that is left without any partner
-    is out of family (OOF). A code that stands twice in a document counts once, and a warning counts these.
+    is out of family (OOF). A code that occurs twice in a document counts once, and a warning counts these.
 
     Examples
     --------

@@ -6,6 +6,7 @@ indicator matrices or long frames, and become numbers once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,7 +33,7 @@ class Prefix:
     separator : str, optional
         The family is what stands before the first one; a code without it is a family of its own.
     length : int, optional
-        The family is so many characters; a code that is not longer is a family of its own.
+        The family is the first ``length`` characters; a code that is not longer is a family of its own.
 
     Examples
     --------
@@ -63,11 +64,11 @@ class Tree:
     Attributes
     ----------
     parents : mapping of label to label
-        The parent of every node that has one. Codes may stand anywhere in the tree, inner nodes too.
+        The parent of every node that has one. Codes may be anywhere in the tree, also inner nodes.
     level : int, default 0
-        Families are the nodes of this level, counted from the top; a code that stands above it is a family of its
-        own. Level 0 are the roots, or, where there is a single root, its children: a root that holds everything says
-        nothing, and is left out of the hierarchical measures as well (Kiritchenko et al. 2005).
+        Families are the nodes of this level, counted from the top; a code above it is a family of its own. Level 0 are
+        the roots, or, where there is a single root, its children: a root that holds everything says nothing, and is
+        left out of the hierarchical measures as well (Kiritchenko et al. 2005).
 
     Examples
     --------
@@ -212,37 +213,34 @@ def assign(rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassign
     """
     codes = list(codes)
     if isinstance(rule, Tree):
-        found = {code: rule.path(code) for code in codes}
+        path_of = {code: rule.path(code) for code in codes}
     elif isinstance(rule, Mapping):
         family = {plain(code): plain(name) for code, name in rule.items()}
-        found = {code: (family[code], code) if code in family else None for code in codes}
+        path_of = {code: (family[code], code) if code in family else None for code in codes}
     elif callable(rule):
         named = {code: plain(rule(code)) for code in codes}
-        found = {code: None if name is None else (name, code) for code, name in named.items()}
+        path_of = {code: None if name is None else (name, code) for code, name in named.items()}
     else:
         raise TypeError(
             f"families must be a mapping of code to family, a function, a Prefix or a Tree, got {rule!r:.60}"
         )
-    lacking = [code for code, path in found.items() if path is None]
+    lacking = [code for code, path in path_of.items() if path is None]
     if lacking and unassigned is None:
         raise ValueError(
             f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; unassigned= names one for them"
         )
-    paths = [path or (unassigned, code) for code, path in found.items()]
+    paths = [path or (unassigned, code) for code, path in path_of.items()]
     out = Families(
         tuple(_in_order_of_appearance(paths) if chosen else _sorted(paths)),
         rule.level if isinstance(rule, Tree) else 0,
         chosen,
     )
-    for what, names in (("codes", out.codes), ("families", out.names)):
-        if len({str(name) for name in names}) != len(names):
-            raise ValueError(f"{what} must differ as texts, for metric names, got {_same_text(names)}")
+    for kind, names in (("codes", out.codes), ("families", out.names)):
+        texts = Counter(map(str, names))
+        if len(texts) != len(names):
+            alike = [name for name in names if texts[str(name)] > 1][:6]
+            raise ValueError(f"{kind} must differ as texts, for metric names, got {alike}")
     return out
-
-
-def _same_text(names: Sequence[Label]) -> list[Label]:
-    texts = [str(name) for name in names]
-    return [name for name, text in zip(names, texts, strict=True) if texts.count(text) > 1][:6]
 
 
 def _sorted(paths: Iterable[Path]) -> list[Path]:
@@ -291,11 +289,8 @@ class LabelSets:
     def of(cls, document: IntArray, code: IntArray, size: int, many: int) -> LabelSets:
         """Sort labels given by document and code (< ``many``), and leave out repeated ones."""
         keys = document * many + code
-        if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
-            keys.sort()
-            new = np.concatenate(([True], keys[1:] != keys[:-1]))
-            if not new.all():
-                keys = keys[new]
+        if not (keys[1:] > keys[:-1]).all():
+            keys = np.unique(keys)
         indptr = np.searchsorted(keys, np.arange(size + 1) * many)
         return cls(indptr, keys % many, len(document) - len(keys))
 
@@ -440,7 +435,14 @@ def _from_matrices(y_true: Any, y_pred: Any, codes: Sequence[Label] | None) -> G
 def _from_lists(y_true: Any, y_pred: Any) -> Given:
     flat, sizes = [], []
     for name, data in zip(_NAMES, (y_true, y_pred), strict=True):
-        sets = [_one_set(name, i, codes) for i, codes in enumerate(_iterable(name, data))]
+        rule = f"{name} must list a set of codes per document, got"
+        if not _is_list(data):
+            raise TypeError(f"{rule} {data!r:.60}")
+        sets = []
+        for place, codes in enumerate(data):
+            if not _is_list(codes):
+                raise ValueError(f"{rule} {codes!r:.60} for document {place}")
+            sets.append(codes if hasattr(codes, "__len__") else list(codes))
         sizes.append(np.fromiter(map(len, sets), np.int64, len(sets)))
         flat.append(list(chain.from_iterable(sets)))
     codes, names = encode_values("the codes", flat[0] + flat[1])
@@ -452,30 +454,21 @@ def _from_lists(y_true: Any, y_pred: Any) -> Given:
     return Given(names, sides[0], sides[1])
 
 
-def _iterable(name: str, data: Any) -> Iterable[Any]:
-    if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
-        raise TypeError(f"{name} must list a set of codes per document, got {data!r:.60}")
-    return data
-
-
-def _one_set(name: str, place: int, codes: Any) -> Any:
-    if isinstance(codes, (str, bytes)) or not isinstance(codes, Iterable):
-        raise ValueError(f"{name} must list a set of codes per document, got {codes!r:.60} for document {place}")
-    return codes if hasattr(codes, "__len__") else list(codes)
+def _is_list(data: Any) -> bool:
+    return isinstance(data, Iterable) and not isinstance(data, (str, bytes))
 
 
 def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: Any) -> Given:
-    ids, code = columns
-    for name, frame in zip(_NAMES, (y_true, y_pred), strict=True):
+    frames = dict(zip(_NAMES, (y_true, y_pred), strict=True))
+    for name, frame in frames.items():
         missing = [column for column in columns if column not in list(frame.columns)]
         if missing:
             raise ValueError(
                 f"{name} must have the columns {list(columns)} (columns= names them), got {list(frame.columns)[:10]}"
             )
-    seen = [encode_values(f"{name}[{ids!r}]", frame[ids]) for name, frame in zip(_NAMES, (y_true, y_pred), strict=True)]
-    labels = [
-        encode_values(f"{name}[{code!r}]", frame[code]) for name, frame in zip(_NAMES, (y_true, y_pred), strict=True)
-    ]
+    seen, labels = (
+        [encode_values(f"{name}[{column!r}]", frame[column]) for name, frame in frames.items()] for column in columns
+    )
     note = ""
     if documents is None:
         order = list(dict.fromkeys([*seen[0][1], *seen[1][1]]))
@@ -496,11 +489,11 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
     index = {name: i for i, name in enumerate(order)}
     codes: dict[Label, int] = {}
     sides = []
-    for name, (documents_of, known), (code_of, code_names) in zip(_NAMES, seen, labels, strict=True):
-        strange = [d for d in known if d not in index]
+    for name, (documents_of, of_rows), (code_of, code_names) in zip(frames, seen, labels, strict=True):
+        strange = [d for d in of_rows if d not in index]
         if strange:
             raise ValueError(f"documents must hold all of {name}, got none for {len(strange)}, such as {strange[:5]}")
-        at = np.array([index[d] for d in known], dtype=np.int64)[documents_of]
+        at = np.array([index[d] for d in of_rows], dtype=np.int64)[documents_of]
         number = np.array([codes.setdefault(c, len(codes)) for c in code_names], dtype=np.int64)[code_of]
         sides.append((at, number))
     true, pred = (LabelSets.of(at, c, len(order), max(1, len(codes))) for at, c in sides)

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRows, FamilyStatistics
+from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRows, FamilyStatistics, Sums8
 from cmtrack.metrics.catalog import Sections
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.function import Function
@@ -30,34 +30,6 @@ from cmtrack.names import quoted
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FEW = 20
-
-
-class Sums8(NamedTuple):
-    """Sums of the documents' tallies, in the order of :data:`cmtrack.families.counts.TALLIES`."""
-
-    hits: Any
-    predicted_confused: Any
-    actual_confused: Any
-    predicted_outside: Any
-    actual_outside: Any
-    shared_nodes: Any = 0.0
-    predicted_nodes: Any = 0.0
-    actual_nodes: Any = 0.0
-
-    @property
-    def predicted(self) -> Any:
-        """Predicted codes."""
-        return self.hits + self.predicted_confused + self.predicted_outside
-
-    @property
-    def actual(self) -> Any:
-        """Actual codes."""
-        return self.hits + self.actual_confused + self.actual_outside
-
-    @property
-    def labels(self) -> Any:
-        """Predicted and actual codes together."""
-        return self.predicted + self.actual
 
 
 class CodeAverage(Function):
@@ -81,44 +53,41 @@ _NO_PREDICTED, _NO_ACTUAL, _NO_LABEL = "no code was predicted", "no document has
 
 
 def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **words: Any) -> Metric:
-    usual = {"low": 0.0, "high": 1.0, "interval": "logit", "headline": False}
-    of = "family" if name.startswith("<family>") else "documents"
-    known = {**usual, "of": of, "source": source, "reason": reason, "formula": formula, **words}
-    return Metric(f"family/{name}", value, **known)
+    usual = {"low": 0.0, "high": 1.0, "interval": "logit", "headline": False, "of": "documents"}
+    return Metric(f"family/{name}", value, **{**usual, "source": source, "reason": reason, "formula": formula, **words})
 
 
 def _macro(name: str, formula: str, **words: Any) -> Metric:
-    known = {"of": "codes", "low": 0.0, "high": 1.0, "headline": False, "source": _SOKOLOVA, **words}
-    return Metric(f"family/{name}", CodeAverage(name), formula=formula, reason="no code has a defined value", **known)
+    fields = {"of": "codes", "low": 0.0, "high": 1.0, "headline": False, "source": _SOKOLOVA, **words}
+    return Metric(f"family/{name}", CodeAverage(name), formula=formula, reason="no code has a defined value", **fields)
 
 
-_MATCH: dict[str, Any] = {"title": "share of matching labels", "brief": "match share"}
-_CONFUSED: dict[str, Any] = {"title": "share of labels confused within their family", "brief": "confused"}
-_OUTSIDE: dict[str, Any] = {"title": "share of labels out of family", "brief": "out of family"}
-_VALUES = {
-    "match_share": lambda t: 2 * t.hits / t.labels,
-    "confusion_share": lambda t: (t.predicted_confused + t.actual_confused) / t.labels,
-    "oof_share": lambda t: (t.predicted_outside + t.actual_outside) / t.labels,
-    "precision_micro": lambda t: t.hits / t.predicted,
-    "recall_micro": lambda t: t.hits / t.actual,
-}
-"""Of all documents, and of each family."""
 _WORSE: dict[str, Any] = {"better": "lower"}
+_OF_BOTH: tuple[tuple[str, Any, str, str, str, str, dict[str, Any]], ...] = (
+    ("match_share", lambda t: 2 * t.hits / t.labels, _FALIS, _NO_LABEL,
+     "2 matches / labels, predicted and actual ones together; equals f1_micro",
+     "2 matches / labels of the family; equals f1_micro",
+     {"title": "share of matching labels", "brief": "match share"}),
+    ("confusion_share", lambda t: (t.predicted_confused + t.actual_confused) / t.labels, _FALIS, _NO_LABEL,
+     "unmatched labels with an unmatched code of their family on the other side / labels",
+     "confused labels / labels of the family",
+     {"title": "share of labels confused within their family", "brief": "confused", **_WORSE}),
+    ("oof_share", lambda t: (t.predicted_outside + t.actual_outside) / t.labels, _FALIS, _NO_LABEL,
+     "unmatched labels without such a code (out of family) / labels", "labels out of family / labels of the family",
+     {"title": "share of labels out of family", "brief": "out of family", **_WORSE}),
+    ("precision_micro", lambda t: t.hits / t.predicted, _SOKOLOVA, _NO_PREDICTED,
+     "matches / predicted codes, over all documents", "matches / predicted codes of the family", {}),
+    ("recall_micro", lambda t: t.hits / t.actual, _SOKOLOVA, _NO_ACTUAL,
+     "matches / actual codes, over all documents", "matches / actual codes of the family", {}),
+    ("f1_micro", lambda t: 2 * t.hits / t.labels, _SOKOLOVA, _NO_LABEL,
+     "2 matches / (predicted + actual codes), over all documents",
+     "2 matches / (predicted + actual codes of the family)", {}),
+)  # fmt: skip
+"""Name, value, source, reason, formula over all documents and over those of a family, words."""
 
 FAMILY = Section("family", "All documents", (
-    _ratio("match_share", _VALUES["match_share"], _FALIS, _NO_LABEL,
-           "2 matches / labels, predicted and actual ones together; equals f1_micro", headline=True, **_MATCH),
-    _ratio("confusion_share", _VALUES["confusion_share"], _FALIS, _NO_LABEL,
-           "unmatched labels with an unmatched code of their family on the other side / labels", headline=True,
-           **_CONFUSED, **_WORSE),
-    _ratio("oof_share", _VALUES["oof_share"], _FALIS, _NO_LABEL,
-           "unmatched labels without such a code (out of family) / labels", headline=True, **_OUTSIDE, **_WORSE),
-    _ratio("precision_micro", _VALUES["precision_micro"], _SOKOLOVA, _NO_PREDICTED,
-           "matches / predicted codes, over all documents", headline=True),
-    _ratio("recall_micro", _VALUES["recall_micro"], _SOKOLOVA, _NO_ACTUAL,
-           "matches / actual codes, over all documents", headline=True),
-    _ratio("f1_micro", _VALUES["match_share"], _SOKOLOVA, _NO_LABEL,
-           "2 matches / (predicted + actual codes), over all documents", headline=True),
+    *(_ratio(name, value, source, reason, formula, headline=True, **words)
+      for name, value, source, reason, formula, _, words in _OF_BOTH),
     _ratio("confusion_share_predicted", lambda t: t.predicted_confused / t.predicted, _FALIS, _NO_PREDICTED,
            "confused predicted codes / predicted codes", **_WORSE,
            title="share of predicted codes confused within their family", brief="confused, predicted"),
@@ -141,20 +110,10 @@ FAMILY = Section("family", "All documents", (
     _macro("precision_macro", "mean of precision over codes"),
     _macro("recall_macro", "mean of recall over codes"),
     _macro("f1_macro", "mean of F1 over codes", headline=True),
-    _ratio("<family>/match_share", _VALUES["match_share"], _FALIS, _NO_LABEL,
-           "2 matches / labels of the family; equals f1_micro", **_MATCH),
-    _ratio("<family>/confusion_share", _VALUES["confusion_share"], _FALIS, _NO_LABEL,
-           "confused labels / labels of the family", **_CONFUSED, **_WORSE),
-    _ratio("<family>/oof_share", _VALUES["oof_share"], _FALIS, _NO_LABEL,
-           "labels out of family / labels of the family", **_OUTSIDE, **_WORSE),
-    _ratio("<family>/precision_micro", _VALUES["precision_micro"], _SOKOLOVA, _NO_PREDICTED,
-           "matches / predicted codes of the family"),
-    _ratio("<family>/recall_micro", _VALUES["recall_micro"], _SOKOLOVA, _NO_ACTUAL,
-           "matches / actual codes of the family"),
-    _ratio("<family>/f1_micro", _VALUES["match_share"], _SOKOLOVA, _NO_LABEL,
-           "2 matches / (predicted + actual codes of the family)"),
+    *(_ratio(f"<family>/{name}", value, source, reason, formula, of="family", **words)
+      for name, value, source, reason, _, formula, words in _OF_BOTH),
     _ratio("<family>/support", lambda t: t.actual, "", "", "actual codes of the family", high=math.inf, better="",
-           interval=""),
+           interval="", of="family"),
 ))  # fmt: skip
 OF_FAMILIES = Sections(FAMILY, places=("cmtrack.families.metrics.OF_FAMILIES",))
 
@@ -252,10 +211,10 @@ def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
     }
     out = {}
     for name, value in values.items():
-        known = np.isfinite(value)
-        many = int(known.sum())
-        error = math.sqrt(float(variances[name][known].sum())) / many if many else math.nan
-        out[f"{name}_macro"] = (float(value[known].mean()) if many else math.nan), error
+        defined = np.isfinite(value)
+        many = int(defined.sum())
+        error = math.sqrt(float(variances[name][defined].sum())) / many if many else math.nan
+        out[f"{name}_macro"] = (float(value[defined].mean()) if many else math.nan), error
     return out
 
 

@@ -19,13 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import archive
-from cmtrack.archive import (
-    DAMAGED,
-    SCHEMA,
-    checked_table,
-    to_read,
-    write_table,
-)
+from cmtrack.archive import checked_table, write_table
 from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families.counts import (
@@ -298,43 +292,24 @@ class FamilyEvaluation(BaseEvaluation):
         )
         return replace(merged, macro_errors=_merged_errors(self, other, merged))
 
-    def to_json(self) -> str:
-        """The text that :meth:`save` writes. NaN is written as null."""
+    def _stored(self) -> dict[str, Any]:
         families = self.statistics.families
-        return json.dumps(
-            {
-                "schema": SCHEMA,
-                "kind": self.kind,
-                "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
-                **self.spec.to_plain(),
-                "notes": list(self.remarks),
-                "macro_errors": self.macro_errors,
-                **to_read(self),
-                "statistics": self.statistics.to_plain(),
-            },
-            ensure_ascii=False,
-            allow_nan=False,
-        )
+        return {
+            "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
+            **self.spec.to_plain(),
+            "notes": list(self.remarks),
+            "macro_errors": self.macro_errors,
+        }
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> FamilyEvaluation:
-        """Read the plain data of :meth:`to_json`.
-
-        Raises
-        ------
-        ValueError
-            If they are damaged.
-        """
-        try:
-            errors = data["macro_errors"]
-            return cls(
-                FamilyStatistics.from_plain(data["statistics"], _families(data["families"])),
-                FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
-                tuple(map(str, data["notes"])),
-                macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
-            )
-        except DAMAGED as error:
-            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+    def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
+        errors = data["macro_errors"]
+        return {
+            "statistics": FamilyStatistics.from_plain(data["statistics"], _families(data["families"])),
+            "spec": FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
+            "remarks": tuple(map(str, data["notes"])),
+            "macro_errors": None if errors is None else {str(name): float(value) for name, value in errors.items()},
+        }
 
     def without_probabilities(self) -> FamilyEvaluation:
         """Return the evaluation itself: documents have none."""
@@ -380,9 +355,9 @@ def _merged_errors(
     ours, theirs = first.macro_errors, second.macro_errors
     if ours is None or theirs is None:
         return None
-    a, b, own = first.n_samples, second.n_samples, merged.standard_errors
+    a, b, errors = first.n_samples, second.n_samples, merged.standard_errors
     return {
-        name: max(math.hypot(ours[name] * a, theirs[name] * b) / (a + b), own.get(name, 0.0))
+        name: max(math.hypot(ours[name] * a, theirs[name] * b) / (a + b), errors.get(name, 0.0))
         for name in ours
         if name in theirs
     }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 OOF = "OOF"
 NORMALIZATIONS = ("mass", "reference")
 GIVEN = ("predicted", "actual")
+_SIDES = (("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"), ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"))
 MOST_TIED = 3
 """Codes of equal share that a sentence names."""
 
@@ -97,8 +98,7 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
     size = stop - start
     together = statistics.together
     pairs = statistics.pairs if together is None else together
-    values = np.zeros((size + 1, size + 1))
-    values[:size, :size] = pairs.within(start, stop, matching)
+    values = np.pad(pairs.within(start, stop, matching), (0, 1))
     if together is None:
         values[np.arange(size), np.arange(size)] += rows[:, HITS]
         alone = rows[:, [PREDICTED_OUTSIDE, ACTUAL_OUTSIDE]]
@@ -109,8 +109,8 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
     outside = alone + surplus
     values[size, :size], values[:size, size] = outside[:, 0], outside[:, 1]
     unit = "documents" if matching == "product" else "mass"
-    kept = "" if together is None else ", matched codes not removed"
-    return FamilyMatrix(family, statistics.families.codes[start:stop], values, f"{matching} matching{kept}, {unit}")
+    matches = "" if together is None else ", matched codes not removed"
+    return FamilyMatrix(family, statistics.families.codes[start:stop], values, f"{matching} matching{matches}, {unit}")
 
 
 def family_distribution(
@@ -132,23 +132,16 @@ def family_distribution(
         raise ValueError(f"normalization must be 'mass' or 'reference', got {normalization!r}")
     start, stop = _range(statistics, family)
     rows, size = statistics.codes[start:stop], stop - start
-    matching = "product" if normalization == "reference" else "row" if given == "predicted" else "column"
-    values = np.zeros((size + 1, size + 1))
-    values[:size, :size] = statistics.pairs.within(start, stop, matching)
+    axis = GIVEN.index(given)
+    (_, documents, outside, matching), other = _SIDES[axis], GIVEN[1 - axis]
+    reference = normalization == "reference"
+    values = np.pad(statistics.pairs.within(start, stop, "product" if reference else matching), (0, 1))
     values[np.arange(size), np.arange(size)] += rows[:, HITS]
-    if given == "predicted":
-        values[size, :size] = rows[:, PREDICTED_OUTSIDE]
-        total = rows[:, PREDICTED].astype(np.float64)
-    else:
-        values[:size, size] = rows[:, ACTUAL_OUTSIDE]
-        total = rows[:, ACTUAL].astype(np.float64)
-    axis = 0 if given == "predicted" else 1
-    if normalization == "reference":
-        total = values.sum(axis=axis)[:size]
+    (values if axis == 0 else values.T)[size, :size] = rows[:, outside]
+    total = values.sum(axis=axis)[:size] if reference else rows[:, documents].astype(np.float64)
     full = np.append(np.where(total > 0, total, np.nan), np.nan)
-    shares = values / (full[None, :] if axis == 0 else full[:, None])
-    said = "actual, given predicted" if given == "predicted" else "predicted, given actual"
-    return FamilyMatrix(family, statistics.families.codes[start:stop], shares, f"shares of {said} ({normalization})")
+    words = f"shares of {other}, given {given} ({normalization})"
+    return FamilyMatrix(family, statistics.families.codes[start:stop], values / np.expand_dims(full, axis), words)
 
 
 def check_matching(matching: str) -> str:
@@ -262,32 +255,18 @@ def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_lev
     place = statistics.families.place(code)
     family = statistics.families.names[int(statistics.families.family_of_code[place])]
     shares = family_distribution(statistics, family, given)
-    own = shares.codes.index(code)
-    line = shares.values[:, own] if given == "predicted" else shares.values[own]
+    at = shares.codes.index(code)
+    line = shares.values[:, at] if given == "predicted" else shares.values[at]
     n = int(statistics.codes[place, PREDICTED if given == "predicted" else ACTUAL])
 
     def ends(share: float) -> Interval:
         return wilson(min(1.0, share), n, confidence_level) or NOWHERE
 
-    order = _by_share(line[:-1])
-    siblings = tuple((shares.codes[j], float(line[j])) for j in order if j != own and line[j] > 0)
-    return CodeAnswer(
-        code,
-        family,
-        given,
-        n,
-        float(line[own]),
-        float(line[-1]),
-        siblings,
-        ends(float(line[own])),
-        ends(float(line[-1])),
-        tuple(ends(share) for _, share in siblings),
-        confidence_level,
-    )
-
-
-def _by_share(line: FloatArray) -> list[int]:
-    return [int(j) for j in np.argsort(-np.nan_to_num(line), kind="stable")]
+    order = np.argsort(-np.nan_to_num(line[:-1]), kind="stable").tolist()
+    siblings = tuple((shares.codes[j], float(line[j])) for j in order if j != at and line[j] > 0)
+    right, outside = float(line[at]), float(line[-1])
+    intervals = ends(right), ends(outside), tuple(ends(share) for _, share in siblings)
+    return CodeAnswer(code, family, given, n, right, outside, siblings, *intervals, confidence_level)
 
 
 def _said(share: float, ends: Interval) -> str:
@@ -295,8 +274,6 @@ def _said(share: float, ends: Interval) -> str:
 
 
 # -- tables of all codes and families -----------------------------------------------------------------
-
-_SIDES = (("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"), ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"))
 
 
 def code_table(statistics: FamilyStatistics) -> pd.DataFrame:

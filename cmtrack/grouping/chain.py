@@ -305,11 +305,11 @@ class Grouping:
             samples and are passed over.
         """
         first = self._steps[0]
-        known = {member for _, members in first.members for member in members}
-        missing = [label for label in labels if label not in known]
+        named = {member for _, members in first.members for member in members}
+        missing = [label for label in labels if label not in named]
         if missing:
-            spare = sorted(map(repr, known.difference(labels)))
-            no_class = f"; the groups name {', '.join(spare[:10])}, which the data have not" if spare else ""
+            spare = sorted(map(repr, named.difference(labels)))
+            no_class = f"; the groups name {', '.join(spare[:10])}, which the data do not have" if spare else ""
             raise ValueError(f"every class must be in one group, got none for {missing[:10]}{no_class}")
         count = len(labels)
         current: list[Label] = list(labels)

@@ -26,7 +26,7 @@ class Costs:
     ----------
     costs : mapping of (actual, predicted) to float
         For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``; a negative cost is a gain.
-        Costs are of classes where all names are classes, else of the groups of the step that has them all.
+        Costs are of classes if all names are classes, else of the groups of the step that has all these names.
     default : float, default 1.0
         Cost of a wrong pair that is not named. Equal pairs cost 0 unless they are named.
     mismatch : mapping of group to float, optional
@@ -41,7 +41,7 @@ class Costs:
     Raises
     ------
     ValueError
-        If a pair is no pair or a cost is no finite number.
+        If a key is not a pair or a cost is not a finite number.
 
     Notes
     -----
@@ -74,20 +74,20 @@ class Costs:
             raise TypeError(f"costs must map (actual, predicted) to costs, got {type(costs).__name__}")
         if mismatch is not None and not isinstance(mismatch, Mapping):
             raise TypeError(f"mismatch must map groups to costs, got {type(mismatch).__name__}")
-        for what, text in (("step", step), ("name", name)):
+        for option, text in (("step", step), ("name", name)):
             if text is not None and (not isinstance(text, str) or not text.strip()):
-                raise ValueError(f"{what} must be a non-empty string, got {text!r}")
+                raise ValueError(f"{option} must be a non-empty string, got {text!r}")
         pairs = []
         for pair, cost in costs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ValueError(f"a cost must be of a pair (actual, predicted), got {pair!r:.60}")
             pairs.append((plain(pair[0]), plain(pair[1]), _number(cost, f"the cost of {pair!r:.60}")))
-        own = [
+        mismatches = [
             (plain(group), _number(cost, f"the mismatch of {group!r:.60}")) for group, cost in (mismatch or {}).items()
         ]
         object.__setattr__(self, "pairs", tuple(sorted(pairs, key=repr)))
         object.__setattr__(self, "default", _number(default, "the default cost"))
-        object.__setattr__(self, "mismatch", tuple(sorted(own, key=repr)))
+        object.__setattr__(self, "mismatch", tuple(sorted(mismatches, key=repr)))
         object.__setattr__(self, "step", step)
         object.__setattr__(self, "name", name)
 
@@ -97,14 +97,14 @@ class Costs:
         parts.append(f"default={self.default:g}")
         if self.mismatch:
             parts.append(f"mismatch={{{', '.join(f'{group!r}: {cost:g}' for group, cost in self.mismatch)}}}")
-        parts += [f"{what}={text!r}" for what, text in (("step", self.step), ("name", self.name)) if text is not None]
+        parts += [f"{name}={text!r}" for name, text in (("step", self.step), ("name", self.name)) if text is not None]
         return printable(f"Costs({', '.join(parts)})")
 
     def describe(self) -> str:
         """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``."""
-        told = [pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)]
-        told.sort(key=lambda pair: -abs(pair[2]))
-        parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in told]
+        listed_pairs = [pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)]
+        listed_pairs.sort(key=lambda pair: -abs(pair[2]))
+        parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in listed_pairs]
         parts = [*parts[:12], f"and {len(parts) - 12} more"] if len(parts) > 13 else parts
         parts += [f"mismatches of {quoted(group)} {cost:g}" for group, cost in self.mismatch]
         parts.append(f"other wrong pairs {self.default:g}")
@@ -128,7 +128,7 @@ class Costs:
         Raises
         ------
         ValueError
-            If the matrix has another shape, holds what is no finite number, or a label is repeated.
+            If the matrix has another shape, holds something other than finite numbers, or a label is repeated.
         """
         names = [plain(label) for label in labels]
         if len(set(names)) < len(names):
@@ -158,7 +158,7 @@ class Costs:
         Raises
         ------
         ValueError
-            If a key is unknown or missing, a pair stands there twice, or a cost is no finite number.
+            If a key is unknown or missing, a pair occurs twice, or a cost is not a finite number.
 
         Examples
         --------
@@ -166,11 +166,11 @@ class Costs:
         >>> Costs.from_dict({"costs": [["fraud", "fine", 100]], "default": 2})
         Costs({('fraud', 'fine'): 100}, default=2)
         """
-        known = {"costs", "labels", "matrix", "default", "mismatch", "step", "name"}
-        if not isinstance(data, Mapping) or set(data) - known or ("costs" in data) == ("matrix" in data):
+        keys = {"costs", "labels", "matrix", "default", "mismatch", "step", "name"}
+        if not isinstance(data, Mapping) or set(data) - keys or ("costs" in data) == ("matrix" in data):
             got = list(data) if isinstance(data, Mapping) else data
             raise ValueError(
-                f"costs must have 'costs' or 'matrix', and may have {sorted(known - {'costs', 'matrix'})}, "
+                f"costs must have 'costs' or 'matrix', and may have {sorted(keys - {'costs', 'matrix'})}, "
                 f"got {got!r:.120}"
             )
         if ("labels" in data) != ("matrix" in data):
@@ -230,36 +230,36 @@ class Costs:
         Raises
         ------
         ValueError
-            If a cost is of a class or group that does not exist, or several steps have groups of these names and
-            their costs differ.
+            If a cost names a class or group that does not exist, or several steps have groups of these names and their
+            costs differ.
         """
         steps = () if grouping is None else grouping.compose(labels)
         named = list(
             dict.fromkeys([n for a, p, _ in self.pairs for n in (a, p)] + [group for group, _ in self.mismatch])
         )
         if self.step is None and not self.mismatch:
-            absent = () if grouping is None else [c for own in grouping.steps[0].groups.values() for c in own]
+            absent = () if grouping is None else [c for members in grouping.steps[0].groups.values() for c in members]
             if set(named) <= {*labels, *absent}:  # classes of the grouping that do not occur are passed over
                 return self._filled(labels)
-        found = [self._of_groups(s) for s in steps if self.step in (None, s.name) and set(named) <= set(s.labels)]
-        if not found:
-            known = "; ".join(
+        matrices = [self._of_groups(s) for s in steps if self.step in (None, s.name) and set(named) <= set(s.labels)]
+        if not matrices:
+            allowed = "; ".join(
                 [f"the classes are {list(labels)[:20]}", *(f"the groups of {s.name!r} {list(s.labels)}" for s in steps)]
             )
-            what = "mismatch costs are of groups: " if self.mismatch and not steps else ""
+            start = "mismatch costs are of groups: " if self.mismatch and not steps else ""
             of = "" if self.step is None else f" of the step {self.step!r}"
             every = {*labels, *(group for s in steps for group in s.labels)}
             strange = [n for n in named if n not in every] or named
             raise ValueError(
-                f"{what}costs must be of the classes, or of the groups of one step{of}, got {strange[:10]}; {known}"
+                f"{start}costs must be of the classes, or of the groups of one step{of}, got {strange[:10]}; {allowed}"
             )
-        if any(not np.array_equal(found[0], other) for other in found[1:]):
+        if any(not np.array_equal(matrices[0], other) for other in matrices[1:]):
             names = [s.name for s in steps if set(named) <= set(s.labels)]
             raise ValueError(
                 f"costs must be of one step, which step= names: those of {named[:10]} differ in the steps {names}, "
                 "got step=None"
             )
-        return found[0]
+        return matrices[0]
 
     def _filled(self, labels: Sequence[Label]) -> npt.NDArray[np.float64]:
         place = {label: k for k, label in enumerate(labels)}
@@ -271,11 +271,11 @@ class Costs:
         return out
 
     def _of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
-        own = np.array([dict(self.mismatch).get(group, self.default) for group in step.labels])
+        mismatch_costs = np.array([dict(self.mismatch).get(group, self.default) for group in step.labels])
         group = step.group_of_class
         out = self._filled(step.labels)[np.ix_(group, group)]
         inside = group[:, None] == group[None, :]
-        return np.where(inside & ~step.accept, own[group][:, None], out)
+        return np.where(inside & ~step.accept, mismatch_costs[group][:, None], out)
 
 
 def as_costs(costs: Any) -> Costs:

@@ -41,11 +41,11 @@ def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, in
     place = np.array([home[c] for c in current])
     accept: npt.NDArray[np.bool_] = place[:, None] == place[None, :]
     for index, rule in enumerate(step.acceptance):
-        own = np.flatnonzero(place == index)
+        at = np.flatnonzero(place == index)
         if rule == "strict":
-            accept[np.ix_(own, own)] = np.eye(len(own), dtype=bool)
+            accept[np.ix_(at, at)] = np.eye(len(at), dtype=bool)
         elif not isinstance(rule, str):
-            accept[np.ix_(own, own)] = [[(current[int(i)], current[int(j)]) in rule for j in own] for i in own]
+            accept[np.ix_(at, at)] = [[(current[int(i)], current[int(j)]) in rule for j in at] for i in at]
     return accept
 
 
@@ -67,16 +67,16 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     for name, classes in groups.items():
         if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
-        own = tuple(plain(c) for c in classes)
-        if not own:
+        labels = tuple(plain(c) for c in classes)
+        if not labels:
             raise ValueError(f"group {name!r} must have at least one class, got none")
-        for label in own:
+        for label in labels:
             if label in owner:
                 raise ValueError(
                     f"a class must be in exactly one group, got {label!r} in {owner[label]!r} and in {name!r}"
                 )
             owner[label] = name
-        members.append((plain(name), own))
+        members.append((plain(name), labels))
     return tuple(members)
 
 
@@ -91,7 +91,7 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
     unknown = [g for g in mode if g not in groups]
     if unknown:
         raise ValueError(f"mode must name groups of the grouping, got {unknown}; the groups are {list(groups)}")
-    return tuple(_check_acceptance(g, own, mode.get(g, "relaxed"), include_diagonal) for g, own in members)
+    return tuple(_check_acceptance(g, classes, mode.get(g, "relaxed"), include_diagonal) for g, classes in members)
 
 
 def _check_word(word: str) -> None:
@@ -123,10 +123,10 @@ def _check_acceptance(
 
 def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
     """Refuse a step whose members are not exactly ``names``."""
-    known = [member for _, own in step.members for member in own]
-    members, wanted = set(known), set(names)
+    named = [member for _, classes in step.members for member in classes]
+    members, wanted = set(named), set(names)
     missing = [n for n in names if n not in members]
-    strange = [n for n in known if n not in wanted]
+    strange = [n for n in named if n not in wanted]
     if missing or strange:
         raise ValueError(
             f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among them {strange}"
@@ -137,9 +137,9 @@ def write_step(step: Step) -> dict[str, Any]:
     """Write a step as plain data."""
     written: dict[str, Any] = {"name": step.name}
     if all(isinstance(group, str) for group in step.labels):
-        written["groups"] = {group: list(own) for group, own in step.members}
+        written["groups"] = {group: list(classes) for group, classes in step.members}
     else:
-        written["groups"] = [[group, list(own)] for group, own in step.members]
+        written["groups"] = [[group, list(classes)] for group, classes in step.members]
     if len(set(step.acceptance)) == 1 and isinstance(step.acceptance[0], str):
         written["mode"] = step.acceptance[0]
     else:
@@ -158,9 +158,9 @@ MAX_RANGE = 100_000
 
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options of a step from plain data."""
-    known = {"groups", "mode", "positive", "name", "include_diagonal"}
-    if "groups" not in data or set(data) - known:
-        raise ValueError(f"a grouping must have 'groups', and may have {sorted(known - {'groups'})}, got {list(data)}")
+    keys = {"groups", "mode", "positive", "name", "include_diagonal"}
+    if "groups" not in data or set(data) - keys:
+        raise ValueError(f"a grouping must have 'groups', and may have {sorted(keys - {'groups'})}, got {list(data)}")
     groups = data["groups"]
     if isinstance(groups, list):
         try:
@@ -222,8 +222,8 @@ def describe_step(step: Step) -> str:
     parts = []
     for (group, classes), rule in zip(step.members, step.acceptance, strict=True):
         how = rule if isinstance(rule, str) else "hybrid"
-        own = "" if classes == (group,) else f" = {_listed(classes)}"
-        parts.append(f"{group}{own}" + ("" if how == "relaxed" else f" ({how})"))
+        listed = "" if classes == (group,) else f" = {_listed(classes)}"
+        parts.append(f"{group}{listed}" + ("" if how == "relaxed" else f" ({how})"))
     return f"{step.name}: {'; '.join(parts)}"
 
 

@@ -52,8 +52,8 @@ class Blocks(NamedTuple):
 def isotonic(blocks: Blocks) -> FloatArray:
     """Recalibrated values, shape (U,): the isotonic regression of the shares of positives (CORP)."""
     total = blocks.total
-    found: FloatArray = isotonic_regression(blocks.positive / total, weights=total).x
-    return np.clip(found, 0.0, 1.0)
+    fitted: FloatArray = isotonic_regression(blocks.positive / total, weights=total).x
+    return np.clip(fitted, 0.0, 1.0)
 
 
 class Parts(NamedTuple):
@@ -68,8 +68,8 @@ class Parts(NamedTuple):
 def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Parts:
     """The Brier score, or the log loss, in parts; a log loss that is infinite makes the miscalibration infinite."""
     mean = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
-    own, again, constant = (_loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean))
-    return Parts(own, own - again, constant - again, constant)
+    whole, again, constant = (_loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean))
+    return Parts(whole, whole - again, constant - again, constant)
 
 
 def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
@@ -270,11 +270,7 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
     """The first test with the larger p-values of both."""
-    return first._replace(
-        kuiper_pvalue=max(first.kuiper_pvalue, second.kuiper_pvalue),
-        cox_pvalue=max(first.cox_pvalue, second.cox_pvalue),
-        pvalue=max(first.pvalue, second.pvalue),
-    )
+    return CalibrationTest(first.kuiper, first.cox, *map(max, first[2:], second[2:]))
 
 
 def reach(differences: FloatArray) -> FloatArray:
@@ -337,21 +333,21 @@ class _Sums:
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
     """Positives of each block in each draw, shape (blocks, draws)."""
-    found: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
+    drawn_labels: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     mean, variance = total * s, total * s * (1 - s)
     large = variance > _NORMAL
     several = np.flatnonzero((total > 1) & ~large)
     if (total[several] * np.minimum(s, 1 - s)[several] <= _INVERTED).all():
         for start in range(0, len(several), _AT_ONCE):
             part = several[start : start + _AT_ONCE]
-            found[part] = _binomial(rng.random((len(part), draws)), total[part, None], s[part, None])
+            drawn_labels[part] = _binomial(rng.random((len(part), draws)), total[part, None], s[part, None])
     else:
         for block in several:
-            found[block] = rng.binomial(total[block], s[block], draws)
+            drawn_labels[block] = rng.binomial(total[block], s[block], draws)
     if large.any():
         drawn = rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None]) + mean[large, None]
-        found[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
-    return found
+        drawn_labels[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
+    return drawn_labels
 
 
 def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
@@ -395,7 +391,7 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
 def _together(blocks: Blocks, place: IntArray) -> Blocks:
     """Merge blocks of the same index (U,), with the means of their scores."""
     number = np.unique(place, return_inverse=True)[1]
-    sides = [np.bincount(number, own).astype(np.float64) for own in blocks[1:]]
+    sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
     means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (sides[0] + sides[1])
     return Blocks(means, *sides)
 
@@ -476,11 +472,11 @@ REFITS = 499
 
 def expected_miscalibration(blocks: Blocks, log: bool = False) -> float:
     """Mean miscalibration of :data:`REFITS` drawn sets of labels, whose scores are calibrated."""
-    total, found = blocks.total, []
-    for own in _drawn_labels(blocks):
-        labels = Blocks(blocks.scores, own, total - own, own, total - own)
-        found.append(decompose(labels, isotonic(labels), log).miscalibration)
-    return float(np.mean(found))
+    total, values = blocks.total, []
+    for positive in _drawn_labels(blocks):
+        labels = Blocks(blocks.scores, positive, total - positive, positive, total - positive)
+        values.append(decompose(labels, isotonic(labels), log).miscalibration)
+    return float(np.mean(values))
 
 
 def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -490,7 +486,7 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     """
     total = blocks.total
     shares = np.ascontiguousarray(_drawn_labels(blocks)) / total
-    curves = np.stack([isotonic_regression(own, weights=total).x for own in shares])
+    curves = np.stack([isotonic_regression(share, weights=total).x for share in shares])
     mean, spread = curves.mean(axis=0), curves.std(axis=0)
     low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)  # of sorted: quicker
     up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
@@ -498,10 +494,8 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     if not varies.any():
         return mean, mean
     curves -= mean
-    above, below = (
-        curves / np.where(varies, up, math.inf),
-        np.divide(curves, np.where(varies, -down, math.inf), out=curves),
-    )
+    above = curves / np.where(varies, up, math.inf)
+    below = np.divide(curves, np.where(varies, -down, math.inf), out=curves)
     worst = np.maximum(above, below, out=above).max(axis=1)
     reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)

@@ -79,10 +79,8 @@ def _prevalence_threshold(b: BinaryCounts) -> Any:
 
 
 def _matthews(b: BinaryCounts) -> Any:
-    actual, predicted = (
-        np.sqrt(b.actual_positives * b.predicted_positives),
-        np.sqrt(b.actual_negatives * b.predicted_negatives),
-    )
+    actual = np.sqrt(b.actual_positives * b.predicted_positives)
+    predicted = np.sqrt(b.actual_negatives * b.predicted_negatives)
     return ((b.tp + b.imp) * (b.tn + b.imn) - b.fn * b.fp) / (actual * predicted)
 
 

@@ -248,8 +248,8 @@ class CalibrationCurve:
     @property
     def large_logit(self) -> float:
         """Intercept of Cox's fit with the slope 1: 0 where scores are right on the whole; NaN without a fit."""
-        found = blockwise.cox_fit(self.table.blocks, slope=1.0)
-        return math.nan if found is None else found.intercept
+        fit = blockwise.cox_fit(self.table.blocks, slope=1.0)
+        return math.nan if fit is None else fit.intercept
 
     def expected_miscalibration(self, log: bool = False) -> float:
         """The mean miscalibration of labels that are drawn with these scores: what a calibrated model shows.
@@ -342,9 +342,9 @@ class CalibrationCurve:
     def _to_draw(self, what: str) -> Blocks:
         if self.no_draws:
             raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.no_draws}")
-        most, found = blockwise.MAX_BLOCKS, len(self.scores)
-        if found > most:
-            raise ValueError(f"{what} needs at most {most} distinct scores, got {found}: on_grid() has fewer")
+        most, distinct = blockwise.MAX_BLOCKS, len(self.scores)
+        if distinct > most:
+            raise ValueError(f"{what} needs at most {most} distinct scores, got {distinct}: on_grid() has fewer")
         return self.table.blocks
 
     def to_frame(self) -> pd.DataFrame:

@@ -88,8 +88,8 @@ class Catalog:
     sections : Sections
     own : tuple of Metric
     open : bool
-        Whether any name that a user's metric may have is taken for one, whose words are not known yet: for texts that
-        are checked before an evaluation is read.
+        Whether any name that a custom metric may have counts as one whose words are not known yet: for texts that are
+        checked before an evaluation is read.
 
     Examples
     --------
@@ -110,9 +110,9 @@ class Catalog:
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
         """One catalog of several."""
-        several, own = tuple(catalogs), dict[str, Metric]()
+        several, declared = tuple(catalogs), dict[str, Metric]()
         for metric in (metric for catalog in several for metric in catalog.own):
-            other = own.setdefault(metric.name, metric)
+            other = declared.setdefault(metric.name, metric)
             for word in _MEANING:
                 ours, theirs = getattr(other, word), getattr(metric, word)
                 if ours != theirs:
@@ -120,7 +120,7 @@ class Catalog:
                         f"all runs must declare {metric.name!r} with one {word!r}, got {ours!r} and {theirs!r}; "
                         "extra_metrics=[Metric(...)] gives one definition for all of them"
                     )
-        return cls(reduce(or_, (catalog.sections for catalog in several)), tuple(own.values()))
+        return cls(reduce(or_, (catalog.sections for catalog in several)), tuple(declared.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,9 +129,9 @@ class Catalog:
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
         """The metric of a full name such as ``class/7/recall``, and the encoded parts that vary: ``{"label": "7"}``."""
-        found = self.sections.find(name)
-        if found is not None:
-            return found
+        built_in = self.sections.find(name)
+        if built_in is not None:
+            return built_in
         for metric in self.own:
             if metric.name == name:
                 return metric, {}
@@ -152,7 +152,7 @@ class Catalog:
         show : callable
             How labels, groups and steps are written.
         positive : str, optional
-            The positive group as it is to be written after metrics of it.
+            The positive group as written after its metrics.
         brief : bool
             For the head of a table.
         """

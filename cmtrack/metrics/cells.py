@@ -111,15 +111,15 @@ class Cells(Weighted):
         """The cells of a reduced matrix, its mismatches among them."""
         size = len(reduced.labels)
         actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
-        own = np.arange(size)
-        actual, predicted = np.concatenate((actual, own)), np.concatenate((predicted, own))
-        hit = np.concatenate(((own[:, None] == own[None, :]).ravel(), np.zeros(size, dtype=bool)))
+        groups = np.arange(size)
+        actual, predicted = np.concatenate((actual, groups)), np.concatenate((predicted, groups))
+        hit = np.concatenate(((groups[:, None] == groups[None, :]).ravel(), np.zeros(size, dtype=bool)))
         weight = np.concatenate((reduced.counts.ravel(), reduced.mismatches))
-        kept = weight > 0
-        own_weight = square = _floats(weight[kept])
+        filled = weight > 0
+        own_weight = square = _floats(weight[filled])
         if squares is not None:
-            square = _floats(np.concatenate((squares.counts.ravel(), squares.mismatches))[kept])
-        return cls(actual[kept], predicted[kept], hit[kept], own_weight, square, size)
+            square = _floats(np.concatenate((squares.counts.ravel(), squares.mismatches))[filled])
+        return cls(actual[filled], predicted[filled], hit[filled], own_weight, square, size)
 
     def with_empty(self, actual: IntArray, predicted: IntArray, hit: BoolArray) -> tuple[Cells, IntArray]:
         """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
@@ -186,21 +186,7 @@ class Table(Samples):
     def __init__(self, cells: Cells, over: BoolArray | None = None, whole: bool = True) -> None:
         self.cells, self.over, self.whole = cells, over, whole
         self._known: dict[Any, Any] = {}
-
-    @property
-    def total(self) -> float:
-        return self.cells.total
-
-    @property
-    def fractional(self) -> bool:
-        return self.cells.fractional
-
-    def argument(self) -> Table:
-        return self
-
-    def influence(self, metric: Metric) -> FloatArray | None:
-        """None: functions of a table bring theirs."""
-        return None
+        self.total, self.fractional = cells.total, cells.fractional
 
     def standard_error(self, influence: FloatArray) -> float:
         return self.cells.standard_error(influence)

@@ -63,17 +63,7 @@ class ClassCurves(Samples):
 
     def __init__(self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95) -> None:
         self.scores, self._squares, self._level = scores, squares, level
-
-    @property
-    def total(self) -> float:
-        return float(self.scores.tables[0].counts.sum())
-
-    @property
-    def fractional(self) -> bool:
-        return self._squares is not None
-
-    def argument(self) -> ClassCurves:
-        return self
+        self.total, self.fractional = float(scores.tables[0].counts.sum()), squares is not None
 
     def with_flipped(self, size: Any) -> ClassCurves:
         made, sizes = ClassCurves(self.scores, self._squares, self._level), np.broadcast_to(size, self.n_classes)
@@ -110,18 +100,13 @@ class ClassCurves(Samples):
         return np.array([AREA(table) for table in self.tables])
 
     @cached_property
-    def area_errors(self) -> FloatArray:
-        """Standard errors of the areas, shape (K,)."""
-        return _errors(AREA, self)
-
-    @cached_property
     def pairs(self) -> tuple[Pairs, ...] | None:
         """Each class's probability by actual class; None where pairs are not kept."""
         if not self.scores.by_actual_class:
             return None
         squares = (None,) * self.n_classes if self._squares is None else self._squares.tables
         return tuple(
-            Pairs(own, square, k) for k, (own, square) in enumerate(zip(self.scores.tables, squares, strict=True))
+            Pairs(table, square, k) for k, (table, square) in enumerate(zip(self.scores.tables, squares, strict=True))
         )
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
@@ -135,8 +120,8 @@ class ClassCurves(Samples):
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
         """The place of each row's probability (n, K) among the counted ones, class by class, each of shape (n,)."""
-        for own, column in zip(self.scores.tables, probabilities.T, strict=True):
-            yield place_of(own, column, 0)
+        for table, column in zip(self.scores.tables, probabilities.T, strict=True):
+            yield place_of(table, column, 0)
 
 
 def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
@@ -239,12 +224,12 @@ class ClassCalibration:
     @property
     def tested(self) -> tuple[CalibrationOfClass, ...]:
         """The classes with a p-value."""
-        return tuple(own for own in self.classes if not math.isnan(own.pvalue))
+        return tuple(one for one in self.classes if not math.isnan(one.pvalue))
 
     @property
     def pvalue(self) -> float:
         """The least p-value by Holm: that of all classes being calibrated; NaN where none is tested."""
-        return min((own.pvalue_holm for own in self.tested), default=math.nan)
+        return min((one.pvalue_holm for one in self.tested), default=math.nan)
 
     @property
     def least(self) -> float:
@@ -254,8 +239,8 @@ class ClassCalibration:
     @property
     def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
         """The classes whose p-value by Holm is at most 1 - level, the least first, then the largest error."""
-        found = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
-        return tuple(sorted(found, key=lambda own: (own.pvalue_holm, -own.error)))
+        claimed = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
+        return tuple(sorted(claimed, key=lambda own: (own.pvalue_holm, -own.error)))
 
     def sentence(self) -> str:
         """The outcome in words, with at most three classes by name."""
@@ -263,7 +248,7 @@ class ClassCalibration:
         if not tested:
             return f"None of {total} classes has a test of calibration."
         among = f"{total} classes" if tested == total else f"{tested} tested classes (of {total})"
-        few = sum(own.support < FEW_OF_A_GROUP for own in set(self.tested) - set(wrong))
+        few = sum(one.support < FEW_OF_A_GROUP for one in set(self.tested) - set(wrong))
         has = "class has" if few == 1 else "classes have"
         rare = f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only" * bool(
             few
@@ -273,7 +258,7 @@ class ClassCalibration:
             return f"No p-value by Holm can be as small as {1 - self.level:.3g}: {at_least}."
         if not wrong:
             return f"0 of {among} show signs of miscalibration (least p by Holm {self.pvalue:.3f}){rare}."
-        named = [f"{quoted(elide(one_line(own.label), 60))} (p {self._p(own.pvalue_holm)})" for own in wrong[:3]]
+        named = [f"{quoted(elide(one_line(one.label), 60))} (p {self._p(one.pvalue_holm)})" for one in wrong[:3]]
         if len(wrong) > 1:
             last = f"{len(wrong) - 3} more" if len(wrong) > 3 else named.pop()
             named = [f"{', '.join(named)} and {last}"]
@@ -316,8 +301,8 @@ def calibration_of_classes(
         ))  # fmt: skip
         if table.has_both:
             errors.append(table.error.squared)
-    known = [error for error in errors if math.isfinite(error)]
-    return ClassCalibration(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
+    finite = [error for error in errors if math.isfinite(error)]
+    return ClassCalibration(tuple(rows), math.fsum(finite) / len(finite) if finite else math.nan, level)
 
 
 class OfEach(Function):
@@ -399,7 +384,7 @@ class OneVsRest(AreaAverage):
     def spread(self, curves: ClassCurves, share: bool) -> float:
         """The largest standard error that the areas' own errors allow."""
         parts = self.weights(curves)
-        error = float(parts @ np.where(parts > 0, curves.area_errors, 0.0))
+        error = float(parts @ np.where(parts > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
             return error
         spread = float(parts @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
@@ -426,14 +411,14 @@ class OneVsOne(AreaAverage):
 
     def __call__(self, curves: ClassCurves) -> float:
         assert curves.pairs is not None  # the view has asked
-        areas = np.concatenate([own.areas for own in curves.pairs])
+        areas = np.concatenate([pair.areas for pair in curves.pairs])
         areas = areas[np.isfinite(areas)]
         return float(areas.mean()) if len(areas) else math.nan
 
     def spread(self, curves: ClassCurves, share: bool) -> float:
         """The largest standard error that the areas' own errors allow."""
         assert curves.pairs is not None  # the view has asked
-        areas, errors = (np.concatenate([getattr(own, name) for own in curves.pairs]) for name in ("areas", "errors"))
+        areas, errors = (np.concatenate([getattr(pair, name) for pair in curves.pairs]) for name in ("areas", "errors"))
         return float(errors[np.isfinite(areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
@@ -444,9 +429,9 @@ class OneVsOne(AreaAverage):
     def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
         """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         assert curves.pairs is not None  # the view has asked
-        psi, n = np.zeros(len(actual)), int(np.isfinite(np.concatenate([own.areas for own in curves.pairs])).sum())
-        for own, place in zip(curves.pairs, places, strict=True):
-            psi += own.influence(curves.total)[actual, place] / n
+        psi, n = np.zeros(len(actual)), int(np.isfinite(np.concatenate([pair.areas for pair in curves.pairs])).sum())
+        for pair, place in zip(curves.pairs, places, strict=True):
+            psi += pair.influence(curves.total)[actual, place] / n
         return psi
 
 

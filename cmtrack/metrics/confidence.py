@@ -17,6 +17,7 @@ from cmtrack.metrics.risk_coverage import AURC, EXCESS
 from cmtrack.metrics.roc import place_of, with_channels
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import Pattern, hit_probabilities
+from cmtrack.statistics.counting import picked
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class HitTable(ReliabilityTable):
         if counts is None or len(views.statistics.matrix.labels) < 3:
             return None
         accept = views.composed[step].accept if step else None
-        own, squared = counts.of(accept), None if squares is None else squares.of(accept)
-        return None if own is None else cls(own, squared, views.level, accept)
+        table, squared = counts.of(accept), None if squares is None else squares.of(accept)
+        return None if table is None else cls(table, squared, views.level, accept)
 
     def __init__(
         self,
@@ -62,7 +63,8 @@ class HitTable(ReliabilityTable):
     def of_rows(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Hit probability of each row and whether it is a hit, both of shape (n,)."""
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
-        score, hit = hit_probabilities(probabilities.T, actual, predicted, patterns)
+        own = picked(probabilities.T, predicted)
+        score, hit = hit_probabilities(probabilities.T, own, actual, predicted, patterns)
         return score[-1], hit[-1]
 
 

@@ -73,17 +73,7 @@ class Priced(Samples):
         self.counts = counts.astype(np.float64)
         self.squares = self.counts if squares is None else squares.astype(np.float64)
         self.costs = costs
-
-    @property
-    def total(self) -> float:
-        return float(self.counts.sum())
-
-    @property
-    def fractional(self) -> bool:
-        return self.squares is not self.counts
-
-    def argument(self) -> Priced:
-        return self
+        self.total, self.fractional = float(self.counts.sum()), self.squares is not self.counts
 
     def standard_error(self, influence: FloatArray) -> float:
         centred = influence - float((self.counts * influence).sum()) / self.total
@@ -127,8 +117,8 @@ class Priced(Samples):
         there = shares > 0
         value, error = float(shares[there] @ means[there]), math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2))
         ends = float(shares @ self.costs.min(axis=1)), float(shares @ self.costs.max(axis=1))
-        found = on_scale("wald", value, error, level, ends)
-        return CostAtShares(value, error, *(found or (math.nan, math.nan)))
+        interval = on_scale("wald", value, error, level, ends)
+        return CostAtShares(value, error, *(interval or (math.nan, math.nan)))
 
     def profile(self, level: float, wider: float = 1.0) -> Interval:
         """Profile-likelihood interval of the mean cost; weights count as Kish's effective number of rows."""
@@ -211,24 +201,24 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
     seen = counts > 0
     total = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        own, lower, upper = np.log(counts), np.log1p(-places), np.log(places)
-        known = np.where(seen, own - np.log(total)[:, None], 0.0)
+        log_counts, lower, upper = np.log(counts), np.log1p(-places), np.log(places)
+        log_shares = np.where(seen, log_counts - np.log(total)[:, None], 0.0)
 
     def logarithms(steep: FloatArray) -> FloatArray:
         """Logarithms of p where the line falls to exp(-steep) at the end."""
         with np.errstate(invalid="ignore"):
-            weights = np.where(seen, own - np.logaddexp(lower, upper - steep[:, None]), -math.inf)
+            weights = np.where(seen, log_counts - np.logaddexp(lower, upper - steep[:, None]), -math.inf)
         return np.asarray(weights - logsumexp(weights, axis=1)[:, None])
 
     def excess(steep: FloatArray) -> FloatArray:
-        return np.asarray(2 * (counts * (known - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach)
+        return np.asarray(2 * (counts * (log_shares - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach)
 
     means = np.ones(len(places))
     flat = np.full(len(places), math.inf)
     left = np.where(seen[:, -1], -1.0, -excess(np.where(seen[:, -1], 0.0, flat)))
     at_end = left >= 0  # the end without counts takes a share
-    kept = np.exp(-left / (2 * total))
-    means[at_end] = (kept * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - kept)[at_end]
+    part = np.exp(-left / (2 * total))
+    means[at_end] = (part * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - part)[at_end]
     inner = ~at_end & ~(seen[:, -1] & (seen.sum(axis=1) == 1))
     steep = _roots(excess, inner)
     means[inner] = (np.exp(logarithms(steep)) * places).sum(axis=1)[inner]
@@ -250,11 +240,11 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = np.where(open_, (low * over - high * under) / (over - under), low)
-        found = excess(middle)
-        rises = open_ & (found >= 0)
-        falls = open_ & (found < 0)
-        under = np.where(rises & (side > 0), under / 2, np.where(falls, found, under))
-        over = np.where(falls & (side < 0), over / 2, np.where(rises, found, over))
+        value = excess(middle)
+        rises = open_ & (value >= 0)
+        falls = open_ & (value < 0)
+        under = np.where(rises & (side > 0), under / 2, np.where(falls, value, under))
+        over = np.where(falls & (side < 0), over / 2, np.where(rises, value, over))
         low, high = np.where(falls, middle, low), np.where(rises, middle, high)
         side = np.where(rises, 1.0, np.where(falls, -1.0, side))
     return np.where(over == 0, high, np.where(-under < over, low, high))

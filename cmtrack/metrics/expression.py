@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from functools import partialmethod
 from typing import Any
 
 from cmtrack.metrics.metric import Metric
@@ -73,23 +74,15 @@ class Recorded:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Recorded:
-        return self._step("-", self, other)
+    def _left_of(self, sign: str, other: Any) -> Recorded:
+        return self._step(sign, self, other)
 
-    def __rsub__(self, other: Any) -> Recorded:
-        return self._step("-", other, self)
+    def _right_of(self, sign: str, other: Any) -> Recorded:
+        return self._step(sign, other, self)
 
-    def __mul__(self, other: Any) -> Recorded:
-        return self._step("*", self, other)
-
-    def __rmul__(self, other: Any) -> Recorded:
-        return self._step("*", other, self)
-
-    def __truediv__(self, other: Any) -> Recorded:
-        return self._step("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Recorded:
-        return self._step("/", other, self)
+    __sub__, __rsub__ = partialmethod(_left_of, "-"), partialmethod(_right_of, "-")
+    __mul__, __rmul__ = partialmethod(_left_of, "*"), partialmethod(_right_of, "*")
+    __truediv__, __rtruediv__ = partialmethod(_left_of, "/"), partialmethod(_right_of, "/")
 
     def __neg__(self) -> Recorded:
         return self._step("-", 0.0, self)

@@ -172,8 +172,8 @@ def covariance(
     if clusters is not None:
         weighted = centred if weights is None else centred * weights[:, None]
         sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
-        known = clusters if weights is None else clusters[weights > 0]
-        return np.asarray(sums.T @ sums) * few_clusters(len(np.unique(known))) / total**2
+        weighted_clusters = clusters if weights is None else clusters[weights > 0]
+        return np.asarray(sums.T @ sums) * few_clusters(len(np.unique(weighted_clusters))) / total**2
     if weights is None:
         return np.asarray(centred.T @ centred) / total**2
     squares = weights if weights.dtype.kind == "i" else weights**2
@@ -234,14 +234,14 @@ def degrees_of_pairs(
         cubes += (many * part * part).T @ part
     second = np.add.outer(np.diag(products), np.diag(products))
     fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
-    found = np.full((size, size), math.inf)
+    degrees = np.full((size, size), math.inf)
     for sign in (-1, 1) if folded else (-1,):
         spread, tails = second + sign * 2 * products, fourth + sign * 4 * (cubes + cubes.T)
-        known = (spread > 1e-12 * second) & (tails > 0)
-        effective = np.divide(spread**2, tails, out=np.full_like(found, math.inf), where=known)
-        found = np.minimum(found, np.maximum(effective - 1, 1.0))
-    np.fill_diagonal(found, math.inf)
-    return found
+        usable = (spread > 1e-12 * second) & (tails > 0)
+        effective = np.divide(spread**2, tails, out=np.full_like(degrees, math.inf), where=usable)
+        degrees = np.minimum(degrees, np.maximum(effective - 1, 1.0))
+    np.fill_diagonal(degrees, math.inf)
+    return degrees
 
 
 _ROWS = 1 << 16  # at a time

@@ -44,13 +44,13 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     than everything else here.
     """
     values = np.asarray(pvalues, dtype=np.float64)
-    known = ~np.isnan(values)
-    size, given = int(known.sum()), values[known]
+    tested = ~np.isnan(values)
+    size, given = int(tested.sum()), values[tested]
     order = np.argsort(given, kind="stable")
     stepped = np.maximum.accumulate((size - np.arange(size)) * given[order])
-    adjusted, found = np.full(values.shape, math.nan), np.empty(size)
-    found[order] = np.minimum(1.0, stepped)
-    adjusted[known] = found
+    adjusted, ordered = np.full(values.shape, math.nan), np.empty(size)
+    ordered[order] = np.minimum(1.0, stepped)
+    adjusted[tested] = ordered
     return adjusted
 
 
@@ -125,8 +125,8 @@ def size_of_share(share: Any, error: Any, known: Any) -> Any:
     ``known`` where the share is 0 or 1, or has no error. Numbers or arrays.
     """
     with np.errstate(all="ignore"):
-        found = np.where((share > 0) & (share < 1) & (error > 0), share * (1 - share) / np.square(error), known)
-    return found if found.ndim else float(found)
+        size = np.where((share > 0) & (share < 1) & (error > 0), share * (1 - share) / np.square(error), known)
+    return size if size.ndim else float(size)
 
 
 def on_scale(
@@ -151,8 +151,8 @@ def on_scale(
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
-    own = (float(bounds[0]), float(bounds[1]))
-    ranges = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": own, "wald": own}
+    given = (float(bounds[0]), float(bounds[1]))
+    ranges = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": given, "wald": given}
     if scale not in ranges:
         raise ValueError(f"scale must be 'atanh', 'logit', 'log' or 'wald', got {scale!r}")
     lowest, highest = ranges[scale]
@@ -208,20 +208,20 @@ def within_bounds(
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
     if standard_error > 0 and min(value - low, high - value) >= min(NEAR * standard_error, EDGE * span):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
-    found = []
+    candidates = []
     share = (value - low) / span
     if 0 < share < 1 and standard_error > 0:
-        found.append(wilson(share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees))
+        candidates.append(wilson(share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees))
     if isinstance(n, np.ndarray):
-        found.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
-    elif n is not None and n > 0 and not found:
+        candidates.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
+    elif n is not None and n > 0 and not candidates:
         reach = normal_quantile(confidence_level) ** 2
         reach /= n + reach
-        found.append((max(0.0, share - reach), min(1.0, share + reach)))
-    known = [ends for ends in found if ends is not None]
-    if not known:
+        candidates.append((max(0.0, share - reach), min(1.0, share + reach)))
+    intervals = [ends for ends in candidates if ends is not None]
+    if not intervals:
         return None
-    first, last = min(ends[0] for ends in known), max(ends[1] for ends in known)
+    first, last = min(ends[0] for ends in intervals), max(ends[1] for ends in intervals)
     return min(value, low + span * first), max(value, high if last == 1 else low + span * last)
 
 
@@ -244,10 +244,10 @@ def least_correlation(
     ``degrees``: as in :func:`wilson`.
     ``many``: number of correlations in all, where those given are the ones that may be the least.
     """
-    known = np.isfinite(values) & np.isfinite(errors) & (n > 0)
-    if not known.any():
+    usable = np.isfinite(values) & np.isfinite(errors) & (n > 0)
+    if not usable.any():
         return None
-    r, error, n = np.clip(values[known], -1.0, 1.0), errors[known], n[known]
+    r, error, n = np.clip(values[usable], -1.0, 1.0), errors[usable], n[usable]
     error = np.where((error <= ROUNDING) & (np.abs(r) >= 1 - ROUNDING), 0.0, error)
     edge = np.minimum(1 + r, 1 - r) < np.minimum(NEAR * error, 2 * EDGE)
     share, least = (r + 1) / 2, []

@@ -80,9 +80,9 @@ class Metric:
     headline : bool, default True
         Whether it is logged as an MLflow metric by default.
     influence : callable, optional
-        For a metric of counts, n times the derivative of the value by each count, of the same argument: an array of
-        shape (K, K), or (6,). By default the derivative is taken by a complex step where the function allows it, by
-        central differences elsewhere; of a table of many classes that takes too long, and this is needed.
+        For a metric of counts, a function of the same argument: n times the derivative of the value by each count, an
+        array of shape (K, K), or (6,). By default the derivative is taken by a complex step where the function allows
+        it, by central differences elsewhere; for many classes that takes too long, and this is needed.
     brief : str, optional
         A title for the head of a table.
     reason : str, optional
@@ -209,8 +209,8 @@ class Metric:
     def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
         """The standard error, and of a share the effective size of its denominator; None where not known.
 
-        Of a count: the number of all samples, and its effective size. Of what else has a range, the samples that tell
-        where the error is 0, and of an area both sides.
+        For a count: the number of all samples, and its effective size. For other metrics with a range: the samples that
+        decide where the error is 0, for an area those of both sides.
 
         Parameters
         ----------
@@ -227,13 +227,13 @@ class Metric:
         if self.interval in WITHOUT_ERROR:
             return None, None
         share = self.interval == "wilson"
-        known = self.function.spread(samples.argument(), share)
-        if known is not NotImplemented:
-            return (None, known) if share else (known, self._informing(samples, known))
+        given = self.function.spread(samples.argument(), share)
+        if given is not NotImplemented:
+            return (None, given) if share else (given, self._informing(samples, given))
         if share and isinstance(self.value, Fraction):
-            known = samples.effective(self.value.denominator(samples.argument()))
+            given = samples.effective(self.value.denominator(samples.argument()))
             psi = self.influence_in(samples) if samples.fractional else None
-            return None, known if psi is None else size_of_share(value, samples.standard_error(psi), known)
+            return None, given if psi is None else size_of_share(value, samples.standard_error(psi), given)
         with np.errstate(all="ignore"):
             psi = self.influence_in(samples)
             error = None if psi is None else samples.standard_error(psi)
@@ -245,9 +245,9 @@ class Metric:
 
     def _error_of_count(self, samples: Samples) -> Any:
         """The standard error of a weighted count."""
-        known = self.function.spread(samples.argument(), False)
-        if known is not NotImplemented:
-            return known
+        given = self.function.spread(samples.argument(), False)
+        if given is not NotImplemented:
+            return given
         psi = self.influence_in(samples)
         return None if psi is None else samples.standard_error(psi)
 

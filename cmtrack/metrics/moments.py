@@ -87,9 +87,9 @@ class Sides:
     @classmethod
     def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
         """Score k in the other classes together and in class k, for each class k."""
-        own = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
+        powers = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
         n = moments.n.astype(np.float64)
-        return cls(*map(np.stack, zip(moments.others(), (n, *own), strict=True)))
+        return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
 
     def mixed(self, part: Any) -> Sides:
         """The samples, a part of them once more, and the same part on the other side."""
@@ -129,7 +129,7 @@ class ScoreSamples(Samples):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
         statistics, squares, step_of = views.statistics, views.squares, views.step
-        own, squared = statistics.score_moments, squares.score_moments if squares else None
+        moments, squared = statistics.score_moments, squares.score_moments if squares else None
         if kind != "spread":  # where the scores are counted, too; or means without spreads
             spread = views.seen(cls)
             if kind == "moments":
@@ -139,25 +139,18 @@ class ScoreSamples(Samples):
             positive, squared = step_of.in_positive, squares.moments if squares else None
             of_squares = None if squared is None else Sides.of_means(squared, positive)
             return cls(Sides.of_means(statistics.moments, positive), of_squares)
-        if own is None or step_of is None:
+        if moments is None or step_of is None:
             return None
         of_squares = None if squared is None else Sides.of_score(squared)
-        return cls(Sides.of_score(own), of_squares, statistics.labels_variance or 0.0)
+        return cls(Sides.of_score(moments), of_squares, statistics.labels_variance or 0.0)
 
     def __init__(self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan) -> None:
         self.sides, self.squares = sides, sides if squares is None else squares
-        self.labels_variance = labels_variance
+        self.labels_variance, self.total = labels_variance, sides.n.sum(axis=0)
+        self.fractional = self.squares is not self.sides
         with np.errstate(all="ignore"):
             size = sides.n if squares is None else sides.n**2 / squares.n
             self._inflation = np.where(size > 1 + 1e-9, size / (size - 1), np.nan)
-
-    @property
-    def total(self) -> Any:
-        return self.sides.n.sum(axis=0)
-
-    @property
-    def fractional(self) -> bool:
-        return self.squares is not self.sides
 
     def argument(self) -> TwoClasses:
         s = self.sides

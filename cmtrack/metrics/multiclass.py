@@ -113,9 +113,9 @@ def precision_weighted(table: Table, undefined: float = math.nan) -> Both:
     cells, precision = table.cells, _of_classes(table, per_class.PRECISION, undefined)
     i, j, n = cells.actual, cells.predicted, cells.total
     weight = np.where(np.isnan(precision), 0.0, table.actual / n)
-    known = np.nan_to_num(precision)
-    terms = weight[j] / (table.predicted[j] / n) * (cells.hit - known[j])
-    return _weighted(weight, known, weight[i] > 0, i, terms)
+    values = np.nan_to_num(precision)
+    terms = weight[j] / (table.predicted[j] / n) * (cells.hit - values[j])
+    return _weighted(weight, values, weight[i] > 0, i, terms)
 
 
 def recall_weighted(table: Table) -> Both:
@@ -123,14 +123,14 @@ def recall_weighted(table: Table) -> Both:
     if table.over is None:
         return ACCURACY(table), ACCURACY.influence(table)
     cells, i = table.cells, table.cells.actual
-    known = np.nan_to_num(_of_classes(table, per_class.RECALL))
-    return _weighted(_own_shares(table), known, table.kept[i], i, table.kept[i] * (cells.hit - known[i]))
+    values = np.nan_to_num(_of_classes(table, per_class.RECALL))
+    return _weighted(_own_shares(table), values, table.kept[i], i, table.kept[i] * (cells.hit - values[i]))
 
 
 def f1_weighted(table: Table) -> Both:
     """Mean of F1 weighted by support."""
-    f1, own, i = _of_classes(table, per_class.F1), _own_shares(table), table.cells.actual
-    return _weighted(own, np.nan_to_num(f1), table.kept[i], i, _f1_terms(table, f1, own))
+    f1, shares, i = _of_classes(table, per_class.F1), _own_shares(table), table.cells.actual
+    return _weighted(shares, np.nan_to_num(f1), table.kept[i], i, _f1_terms(table, f1, shares))
 
 
 def cohen_kappa(table: Table, weights: str | None = None) -> Both:
@@ -273,8 +273,8 @@ def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
     """A declarer of a section's metrics: between 0 and 1, with a Wald interval, unless ``words`` differ."""
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
-        known = {"of": "table", "low": 0.0, "high": 1.0, "headline": False, "source": source, **usual, **words}
-        return Metric(f"{section}/{name}", value, formula=formula, **known)
+        fields = {"of": "table", "low": 0.0, "high": 1.0, "headline": False, "source": source, **usual, **words}
+        return Metric(f"{section}/{name}", value, formula=formula, **fields)
 
     return declare
 

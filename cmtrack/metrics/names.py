@@ -69,8 +69,8 @@ def near(name: str, known: Iterable[str]) -> str:
         for text in (full, "/".join(map(decode_label, full.split("/"))), full.rsplit("/", 1)[-1]):
             lowered.setdefault(text.lower(), []).append(full)
     wanted = name.lower()
-    found = get_close_matches(wanted, lowered, n=3, cutoff=0.6)
-    if not found:
-        found = [text for text in lowered if wanted and wanted in text][:3]
-    alike = list(dict.fromkeys(full for text in found for full in lowered[text]))[:3]
+    matches = get_close_matches(wanted, lowered, n=3, cutoff=0.6)
+    if not matches:
+        matches = [text for text in lowered if wanted and wanted in text][:3]
+    alike = list(dict.fromkeys(full for text in matches for full in lowered[text]))[:3]
     return f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""

@@ -112,13 +112,13 @@ class NetBenefit:
 
 def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
     """Validate thresholds between 0 and 1, shape (T,), and round them as scores are."""
-    found: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
-    if found.ndim != 1 or not len(found):
-        raise ValueError(f"thresholds must have the shape (n_thresholds,), got {found.shape}")
-    outside = found[~((found > 0) & (found < 1))]
+    checked: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
+    if checked.ndim != 1 or not len(checked):
+        raise ValueError(f"thresholds must have the shape (n_thresholds,), got {checked.shape}")
+    outside = checked[~((checked > 0) & (checked < 1))]
     if len(outside):
         raise ValueError(f"thresholds of a net benefit must lie between 0 and 1, got {outside[0]:g}")
-    return found
+    return checked
 
 
 def usual_thresholds(prevalence: float) -> FloatArray:
@@ -127,8 +127,8 @@ def usual_thresholds(prevalence: float) -> FloatArray:
     if 0 < prevalence < _RARE:
         step = 10.0 ** math.floor(math.log10(10 * prevalence))
         top = min(1.0, step * math.ceil(10 * prevalence / step - 1e-9))
-    found: FloatArray = (np.arange(1, 100) * (top / 100)).astype(np.float64)
-    return found.round(_DIGITS)
+    spaced: FloatArray = (np.arange(1, 100) * (top / 100)).astype(np.float64)
+    return spaced.round(_DIGITS)
 
 
 def net_benefit(

@@ -99,16 +99,16 @@ def put_own(
     """Compute custom metrics: values, errors, intervals and warnings."""
     warnings = []
     for metric in metrics:
-        own = cells if metric.of == "counts" else six
+        samples = cells if metric.of == "counts" else six
         name = metric.name
         if name in kept:
             put_kept(results, metric, kept[name])
         elif metric.value is None:
             results.put(name, math.nan, reason=UNKNOWN, metric=metric)
-        elif own is None:
+        elif samples is None:
             results.put(name, math.nan, reason="it is of two groups, and there are none", metric=metric)
         else:
-            value = metric.number(own.argument())
+            value = metric.number(samples.argument())
             slack = 1e-9 * max(1.0, abs(value))
             if math.isfinite(value) and not metric.low - slack <= value <= metric.high + slack:
                 raise ValueError(
@@ -117,10 +117,10 @@ def put_own(
             error = n = None
             clustered = results.clusters.n is not None and name not in results.clusters.errors
             if results.with_errors and math.isfinite(value) and not clustered:
-                error, n = metric.spread(own, value)
+                error, n = metric.spread(samples, value)
                 if error is None and n is None:
                     warnings.append(
-                        f"no standard error of {name}: taking the derivative by each of {len(own.weight):,} counts "
+                        f"no standard error of {name}: taking the derivative by each of {len(samples.weight):,} counts "
                         "would take too long; give the metric its influence"
                     )
             reason = metric.reason or "its function gives no finite number"
@@ -176,7 +176,7 @@ def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]
 
 def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
     """Read :func:`to_data`."""
-    metrics, kept = [], {}
+    metrics, numbers = [], {}
     if not isinstance(data, list):
         raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")
     for item in data:
@@ -186,7 +186,7 @@ def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Ke
         low, high = _number(item["low"], -math.inf), _number(item["high"], math.inf)
         metric = Metric(item["name"], None, low=low, high=high, headline=item["headline"] is True, **texts)
         _check(metric)
-        if metric.name in kept:
+        if metric.name in numbers:
             raise ValueError(f"extra_metrics must have different names, got {metric.name!r} twice")
         value, ends = _number(item["value"], math.nan), item["ends"]
         if math.isfinite(value) and not low <= value <= high:
@@ -200,9 +200,9 @@ def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Ke
             between = _number(first, math.nan), _number(last, math.nan)
             if not between[0] <= between[1]:
                 raise ValueError(f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}")
-        kept[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
+        numbers[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
         metrics.append(metric)
-    return tuple(metrics), kept
+    return tuple(metrics), numbers
 
 
 def _number(value: Any, missing: float) -> float:

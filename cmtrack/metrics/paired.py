@@ -171,7 +171,8 @@ class Paired:
         """The reason why two have no interval; empty where they have one."""
         if self.too_few[i, j]:
             assert self.differing is not None  # it is too small
-            return only_differ(int(self.differing[i, j]), "cluster" if self.clustered else "row")
+            number, unit = int(self.differing[i, j]), "cluster" if self.clustered else "row"
+            return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
         return "" if self.error[i, j] > 0 or self.equal[i, j] else "the rows do not tell the error of the difference"
 
     @cached_property
@@ -185,8 +186,8 @@ class Paired:
     @cached_property
     def pvalue(self) -> FloatArray:
         """Two-sided p-values; NaN where there is no interval."""
-        found = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
-        return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, found)
+        two_sided = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
+        return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, two_sided)
 
     def upper(self, quantile: Any) -> FloatArray:
         """Upper ends of :meth:`interval`, also where too few rows differ; the lower ones are those of the other way."""
@@ -214,13 +215,8 @@ class Paired:
         if shares is not None:
             shares = replace(shares, only_row=shares.only_row[both], squares=shares.squares[both])
         differing = None if self.differing is None else self.differing[both]
-        own = {"values": self.values[places], "error": self.error[both], "degrees": self.degrees[both]}
-        return replace(self, shares=shares, differing=differing, **own)  # type: ignore[arg-type]
-
-
-def only_differ(number: int, unit: str) -> str:
-    """The words for too few differing rows or clusters."""
-    return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
+        parts = {"values": self.values[places], "error": self.error[both], "degrees": self.degrees[both]}
+        return replace(self, shares=shares, differing=differing, **parts)  # type: ignore[arg-type]
 
 
 def root(variance: FloatArray, scale: FloatArray) -> FloatArray:

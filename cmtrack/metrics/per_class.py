@@ -53,13 +53,13 @@ class ClassRatio(Function):
     def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
         """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
         i, j = cells.actual, cells.predicted
-        own = i == j
+        diagonal = i == j
         both = self.actual + self.predicted + self.common * cells.hit
         if values is None:
-            row, column = np.where(own, both, self.actual), np.where(own, 0.0, self.predicted)
+            row, column = np.where(diagonal, both, self.actual), np.where(diagonal, 0.0, self.predicted)
         else:
-            row = np.where(own, hits * cells.hit - both * values[i], self.actual * values[i])
-            column = np.where(own, 0.0, self.predicted * values[j])
+            row = np.where(diagonal, hits * cells.hit - both * values[i], self.actual * values[i])
+            column = np.where(diagonal, 0.0, self.predicted * values[j])
         return cells.by_actual(cells.squares * row**2) + cells.by_predicted(cells.squares * column**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:

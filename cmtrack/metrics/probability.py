@@ -93,22 +93,22 @@ class Skill(Mean):
         raise NotImplementedError
 
     def __call__(self, losses: Losses) -> float:
-        known, loss = self.reference(losses)[0], super().__call__(losses)
-        return 1 - loss / known if known > 0 and math.isfinite(known) else math.nan
+        reference, loss = self.reference(losses)[0], super().__call__(losses)
+        return 1 - loss / reference if reference > 0 and math.isfinite(reference) else math.nan
 
     def influence(self, losses: Losses) -> FloatArray:
         """Influence (K, 2)."""
-        known, by_class = self.reference(losses)
+        reference, by_class = self.reference(losses)
         mine = super().influence(losses)
-        mine[:, 0] -= losses.loss * by_class / known
-        return -mine / known
+        mine[:, 0] -= losses.loss * by_class / reference
+        return -mine / reference
 
     def why(self, losses: Losses, k: int | None) -> str:
         """The reason of an undefined skill."""
         if self.logarithm and losses.impossible:
             return super().why(losses, k)
-        known = self.reference(losses)[0]
-        if known > 0:
+        reference = self.reference(losses)[0]
+        if reference > 0:
             return f"the reference gives a {losses.what} that occurs the share 0"
         return f"the reference is perfect: all rows are of one {losses.what}"
 
@@ -121,9 +121,9 @@ class LogSkill(Skill):
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
         """The entropy, and its influence."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
-            known = float(losses.n @ own) / float(losses.n.sum())
-            return known, own - known
+            by_class = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
+            mean = float(losses.n @ by_class) / float(losses.n.sum())
+            return mean, by_class - mean
 
 
 class BrierSkill(Skill):
@@ -133,11 +133,11 @@ class BrierSkill(Skill):
         """The Gini index, and its influence."""
         expected = losses.expected
         half = 0.5 if len(expected) == 2 else 1.0
-        own = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)  # of a row by its class
-        known = float(losses.n @ own) / float(losses.n.sum())
+        by_class = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)  # of a row by its class
+        mean = float(losses.n @ by_class) / float(losses.n.sum())
         if losses.reference is None:  # the shares are estimated: the index 1 - Σ π² moves twice as far
-            return known, 2 * half * (float(expected @ expected) - expected[losses.groups])
-        return known, own - known
+            return mean, 2 * half * (float(expected @ expected) - expected[losses.groups])
+        return mean, by_class - mean
 
 
 _LARGEST_LOSS = 53 * math.log(2.0)
@@ -187,17 +187,14 @@ class LossSamples(Samples):
         assert place is not None  # the view has asked
         self._column, self._table = place
         self._reference = reference
-
-    @property
-    def total(self) -> float:
-        return float(self.scores.n.sum())
+        self.total = float(scores.n.sum())
 
     def argument(self) -> Losses:
         impossible = self.scores.impossible[self._table if self.loss != "within" else 0]
         groups = np.arange(len(self.scores.n)) if self.groups is None else self.groups
-        what = "class" if self.groups is None or self.loss == "within" else "group"
+        noun = "class" if self.groups is None or self.loss == "within" else "group"
         n = self.scores.n.astype(np.float64)
-        return Losses(n, self.scores.mean[:, self._column], float(impossible.sum()), groups, self._reference, what)
+        return Losses(n, self.scores.mean[:, self._column], float(impossible.sum()), groups, self._reference, noun)
 
     def standard_error(self, influence: FloatArray) -> float:
         constant, slope = influence.T
@@ -215,15 +212,15 @@ class LossSamples(Samples):
             return None
         part = float(size) * float(self.squares.n.sum()) / self.total**2 / 2
         alike = self.scores.mean[:, self._column]
-        own, squared = (self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares))
-        return LossSamples(own, squared, self.loss, self.groups, self._reference)
+        scores, squared = (self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares))
+        return LossSamples(scores, squared, self.loss, self.groups, self._reference)
 
     def _mixed(self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray) -> ProperScores:
         """The samples, a part of them once more with the loss ``alike`` of their class, and once with ``flipped``."""
         mean, m2, n = scores.mean.copy(), scores.m2.copy(), scores.n * (1 + 2 * part)
-        own = mean[:, self._column].copy()
-        mean[:, self._column] = about = (own + part * (alike + flipped)) / (1 + 2 * part)
-        more = (own - about) ** 2 + part * ((alike - about) ** 2 + (flipped - about) ** 2)
+        losses = mean[:, self._column].copy()
+        mean[:, self._column] = about = (losses + part * (alike + flipped)) / (1 + 2 * part)
+        more = (losses - about) ** 2 + part * ((alike - about) ** 2 + (flipped - about) ** 2)
         m2[:, self._column] += scores.n * more
         return replace(scores, n=n, mean=mean, m2=m2)
 
@@ -235,14 +232,14 @@ class LossSamples(Samples):
         """
         if self._moments is None:
             return None
-        n, own, classes = self.scores.n.astype(np.float64), self._moments.diagonal("mean"), self._moments.classes
+        n, means, classes = self.scores.n.astype(np.float64), self._moments.diagonal("mean"), self._moments.classes
         size = len(n)
         groups = np.arange(size) if self.groups is None else self.groups
         together = np.zeros(size)
         for rows in row_blocks(len(classes), size):
             same = groups[classes[rows], None] == groups
             together[classes[rows]] = (self._moments.mean[rows] * same).sum(axis=1)
-        by_class = own / np.where(together > 0, together, 1.0) if self.loss == "within" else together
+        by_class = means / np.where(together > 0, together, 1.0) if self.loss == "within" else together
         inside = n * (np.bincount(groups)[groups] > 1) if self.loss == "within" else n
         if not inside.sum() > 0:
             return None
@@ -256,8 +253,8 @@ class LossSamples(Samples):
         elif self.loss == "spherical":
             flipped = 1 - (1 - self.argument().loss) * left / sure
         else:
-            spread = self._moments.diagonal("m2") + n * (own - float(n @ own) / float(n.sum())) ** 2
-            one_less = 1 - float(n @ own) / float(n.sum())
+            spread = self._moments.diagonal("m2") + n * (means - float(n @ means) / float(n.sum())) ** 2
+            one_less = 1 - float(n @ means) / float(n.sum())
             strength = one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
             flipped = float(digamma(strength) - digamma(left * strength)) if 0 < strength < _SAME else -math.log(left)
             flipped = min(flipped, _LARGEST_LOSS)
@@ -369,9 +366,9 @@ def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
     usual = {"better": "lower", "low": 0.0, "high": math.inf, "interval": "log", "headline": False, "few_errors": True}
     made = []
     for kind, function, of, source, formula, words in _KINDS:
-        own = {**usual, **words}
-        own["headline"] = own["headline"] and headline
-        made.append(Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **own))
+        fields = {**usual, **words}
+        fields["headline"] = fields["headline"] and headline
+        made.append(Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields))
     return Section(name, title, tuple(made))
 
 

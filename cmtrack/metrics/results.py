@@ -20,9 +20,9 @@ _PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
-    """Values by a metric's full name; of a name that is not there, those most like it are named.
+    """Values by a metric's full name; the error for a missing name lists those most like it.
 
-    A plain dict otherwise: equal to one, written as one, and the pickle of one.
+    Otherwise a plain dict: it equals one, and is written and pickled as one.
     """
 
     def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
@@ -85,9 +85,9 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full name of one of a declared pattern."""
-        known = self.clusters.pvalues.get(name or metric.name, math.nan)
-        if self._is_left_out(metric) or known == known:
-            self.put(name or metric.name, known, reason=_DEPENDENT, metric=metric)
+        pvalue = self.clusters.pvalues.get(name or metric.name, math.nan)
+        if self._is_left_out(metric) or pvalue == pvalue:
+            self.put(name or metric.name, pvalue, reason=_DEPENDENT, metric=metric)
             return
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
@@ -106,18 +106,18 @@ class Results:
             alone = self._is_left_out(metric)
             values = np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
             spread = metric.spread(samples, values) if self.with_errors and not alone else ()
-            known = [None if part is None else _of_each(part, values) for part in spread]
+            spreads = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
             everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
             more = [_of_each(part, values) for part in self._with_flipped(metric, samples, everyone, spread)]
             ends = self._ends(metric, samples, values)
-            columns.append((metric, samples, head, tail, values.tolist(), known, more, ends))
+            columns.append((metric, samples, head, tail, values.tolist(), spreads, more, ends))
         for k, name in names.items():
-            for metric, samples, head, tail, numbers, known, more, ends in columns:
-                own = tuple(None if part is None else part[k] for part in known)
+            for metric, samples, head, tail, numbers, spreads, more, ends in columns:
+                of_class = tuple(None if part is None else part[k] for part in spreads)
                 one = tuple(part[k] for part in more)
                 both = ends and (ends[0][k], ends[1][k])
-                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k, one, both)
+                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], of_class, k, one, both)
 
     def _ends(self, metric: Metric, samples: Samples, values: Any) -> tuple[Any, Any] | None:
         """The ends that are made with the value, or with those of each class."""
@@ -185,14 +185,14 @@ class Results:
             alike = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
             wider = error / by_rows if error > 0 and by_rows > 0 else alike
         self.intervals.pop(name, None)
-        found = metric.function.bracket(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
-        if found is None:
+        ends = metric.function.bracket(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
+        if ends is None:
             return
-        low, high = found
+        low, high = ends
         if math.isinf(metric.high) and (low <= metric.low or math.isinf(high)):
-            self.one_sided[name] = found
+            self.one_sided[name] = ends
         else:
-            self.intervals[name] = found
+            self.intervals[name] = ends
 
     def put(
         self,
@@ -227,11 +227,8 @@ class Results:
             error = math.sqrt(max(spread, 0.0) / n)
         if name in self.clusters.errors:
             by_rows, error = error, self.clusters.errors[name]
-            n = (
-                spread / error**2
-                if metric.interval == "wilson" and error > 0
-                else self.clusters.informing(n, by_rows, error)
-            )
+            by_error = metric.interval == "wilson" and error > 0
+            n = spread / error**2 if by_error else self.clusters.informing(n, by_rows, error)
         if error is None or not math.isfinite(error):
             return
         if error <= ROUNDING and (value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)):

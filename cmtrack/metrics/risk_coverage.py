@@ -187,8 +187,8 @@ class AurcExcess(Aurc):
         """Influence (4 U,)."""
         risk = _risk(table)
         slope = math.log1p(-risk) if risk < 1 else 0.0  # all are misses: no order is better
-        own = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
-        return np.asarray(super().influence(table) + slope * own)
+        of_hits = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
+        return np.asarray(super().influence(table) + slope * of_hits)
 
 
 AURC, EXCESS = Aurc(), AurcExcess()
@@ -373,8 +373,8 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
     if not table.scores.exact:
         threshold = float(grid_edges()[first - 1]) if first else 0.0
     inside, wrong = float(hits[accepted].sum()), float(misses[accepted].sum())
-    found = Rejection(
+    rejection = Rejection(
         share, (inside + wrong) / table.total, threshold, wrong / (inside + wrong), math.nan, math.nan, inside, wrong,
         float(hits[~accepted].sum()), float(misses[~accepted].sum()),
     )  # fmt: skip
-    return found, accepted
+    return rejection, accepted

@@ -166,10 +166,10 @@ def six_counts(counts: Any) -> BinaryCounts:
     np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
     below = np.maximum(called[..., :1] - called, 0)
     parts: Any = (called[..., channel, :] for channel in range(4))
-    tp, imp, kept, refused = parts
+    tp, imp, accepted, refused = parts
     fn = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
     tn, imn = below[..., ACCEPTED_NEGATIVE, :], below[..., REJECTED_NEGATIVE, :]
-    return BinaryCounts(tp, fn, imp, kept + refused, tn, imn)
+    return BinaryCounts(tp, fn, imp, accepted + refused, tn, imn)
 
 
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
@@ -188,8 +188,8 @@ def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) ->
     place = np.searchsorted(values, score).clip(max=len(values) - 1)
     beside = np.flatnonzero(values[place] != score)
     above, below = place[beside], np.maximum(place[beside] - 1, 0)
-    own = score[beside]
-    place[beside] = np.where(own - values[below] < values[above] - own, below, above)
+    scores_beside = score[beside]
+    place[beside] = np.where(scores_beside - values[below] < values[above] - scores_beside, below, above)
     return np.asarray(channel * len(values) + place)
 
 

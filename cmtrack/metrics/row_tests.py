@@ -41,7 +41,7 @@ def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] =
     assert rows.clusters is not None  # the caller's choice
     clusters = np.unique(rows.clusters, return_inverse=True)[1]
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights.astype(np.float64)
-    found = {}
+    pvalues = {}
     for name, score, event, table in _asked(rows, views):
         there = weights > 0
         if only and name not in only:
@@ -50,8 +50,8 @@ def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] =
             continue
         by_signs, by_labels = sign_test(score, event, weights, clusters), table.test
         if by_signs is not None:
-            found[name] = by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
-    return found
+            pvalues[name] = by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
+    return pvalues
 
 
 def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
@@ -73,13 +73,7 @@ def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, Flo
             yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
 
 
-def sign_test(
-    score: FloatArray,
-    event: IntArray,
-    weights: FloatArray,
-    clusters: IntArray,
-    draws: int = DRAWS,
-) -> CalibrationTest | None:
+def sign_test(score: FloatArray, event: IntArray, weights: FloatArray, clusters: IntArray) -> CalibrationTest | None:
     """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
 
     ``score``, ``weights``, shape (n,).
@@ -89,7 +83,7 @@ def sign_test(
     inner = (score > 0) & (score < 1) & (weights > 0)
     outer = ~inner & (weights > 0)
     if (outer & (event != (score >= 1))).any():
-        return refused(draws)
+        return refused(DRAWS)
     if not inner.any():
         return None
     score, difference = score[inner], weights[inner] * (event[inner] - score[inner])
@@ -98,19 +92,19 @@ def sign_test(
     x -= float(x @ np.abs(difference)) / max(float(np.abs(difference).sum()), 1e-300)
     number = clusters[inner]
     n_clusters = 1 + int(number.max())
-    rng, signed = np.random.default_rng(_SEED), np.zeros((draws, _BLOCKS + 1))
+    rng, signed = np.random.default_rng(_SEED), np.zeros((DRAWS, _BLOCKS + 1))
     total, covariance, spread = np.zeros(_BLOCKS + 1), np.zeros((_BLOCKS + 1, _BLOCKS + 1)), np.zeros((2, 2))
     for sums in _by_cluster(number, n_clusters, block, difference, difference * x):
         total += sums.sum(axis=0)
         both = np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
         spread += both @ both.T
         if n_clusters <= _MOST_SIGNS:
-            signed += rng.choice([-1.0, 1.0], (draws, len(sums))) @ sums
+            signed += rng.choice([-1.0, 1.0], (DRAWS, len(sums))) @ sums
         else:
             covariance += sums.T @ sums
     if n_clusters > _MOST_SIGNS:
         roots, axes = np.linalg.eigh(covariance)
-        signed = rng.standard_normal((draws, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
+        signed = rng.standard_normal((DRAWS, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
     together = np.vstack((total, signed))
     ends = np.stack((together[:, :-1].sum(axis=1), together[:, -1]))
     cox = np.einsum("ad,ab,bd->d", ends, np.linalg.pinv(spread, hermitian=True), ends)
@@ -135,8 +129,8 @@ def _by_cluster(
     bounds = np.searchsorted(number[order], np.append(starts, n_clusters))
     for first, start, stop in zip(starts.tolist(), bounds[:-1], bounds[1:], strict=True):
         mine, size = order[start:stop], min(_AT_ONCE, n_clusters - first)
-        own = number[mine] - first
+        cluster = number[mine] - first
         sums = np.empty((size, _BLOCKS + 1))
-        sums[:, :-1] = np.bincount(own * _BLOCKS + block[mine], difference[mine], size * _BLOCKS).reshape(size, -1)
-        sums[:, -1] = np.bincount(own, moment[mine], size)
+        sums[:, :-1] = np.bincount(cluster * _BLOCKS + block[mine], difference[mine], size * _BLOCKS).reshape(size, -1)
+        sums[:, -1] = np.bincount(cluster, moment[mine], size)
         yield sums

@@ -41,11 +41,15 @@ class Samples:
     ``kinds``: the words of :attr:`Metric.of` that the class answers to.
     ``by_level``, ``by_pairs``: True of what depends on the confidence level, and of what grows with the square of the
         classes.
+    ``total``: number of samples, or sum of their weights.
+    ``fractional``: True where squared weights are not the weights: counts of equal rows are their own.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
     by_level: ClassVar[bool] = False
     by_pairs: ClassVar[bool] = False
+    total: Any
+    fractional: Any = False
 
     def __init_subclass__(cls) -> None:
         KINDS.update(dict.fromkeys(cls.__dict__.get("kinds", ()), cls))
@@ -59,23 +63,16 @@ class Samples:
         """
         raise NotImplementedError
 
-    @property
-    def total(self) -> float:
-        """Number of samples, or sum of their weights."""
-        raise NotImplementedError
-
-    @property
-    def fractional(self) -> bool:
-        """True where squared weights are not the weights: counts of equal rows are their own."""
-        return False
-
     def argument(self) -> Any:
-        """The argument of a metric's function."""
-        raise NotImplementedError
+        """The argument of a metric's function: the samples themselves, unless they make one."""
+        return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Influence of a metric that brings none of its own, by its derivative; None where that takes too long."""
-        raise NotImplementedError
+        """Influence of a metric that brings none of its own, by its derivative.
+
+        None where functions bring theirs, or it takes too long.
+        """
+        return None
 
     def standard_error(self, influence: FloatArray) -> Any:
         """Standard error of a metric from its influence."""
@@ -165,11 +162,7 @@ class Sums(Samples):
     """
 
     def __init__(self, kind: Any, sums: FloatArray, products: FloatArray, total: float) -> None:
-        self.kind, self.sums, self.products, self._total = kind, sums, products, total
-
-    @property
-    def total(self) -> float:
-        return self._total
+        self.kind, self.sums, self.products, self.total = kind, sums, products, total
 
     def argument(self) -> Any:
         return self.kind(*self.sums)
@@ -181,7 +174,7 @@ class Sums(Samples):
     def standard_error(self, influence: FloatArray) -> Any:
         squared = np.einsum("t...,tu...,u...->...", influence, self.products, influence)
         mean = np.einsum("t...,t...->...", influence, self.sums)
-        return np.sqrt(np.maximum(squared - mean * mean / self._total, 0.0))
+        return np.sqrt(np.maximum(squared - mean * mean / self.total, 0.0))
 
     def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
         """Influence of each sample, shape (n,), from its contributions, shape (n, T)."""
@@ -195,7 +188,7 @@ class Weighted(Samples):
     weight: FloatArray
     squares: FloatArray
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Sum of all weights."""
         return float(self.weight.sum())
@@ -245,8 +238,8 @@ class Weighted(Samples):
             return None
         else:
             used = np.flatnonzero(self.weight)
-            found = self._complex_step(metric, used)
-            psi = self.total * (self._central_differences(metric, used) if found is None else found)
+            exact = self._complex_step(metric, used)
+            psi = self.total * (self._central_differences(metric, used) if exact is None else exact)
         return np.asarray(psi - float(self.weight @ psi) / self.total)
 
     def denominator_of(self, metric: Metric) -> float | None:
@@ -266,7 +259,7 @@ class Weighted(Samples):
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
         """Derivatives by the cells' counts, exact to rounding; None where the function refuses complex numbers."""
         assert metric.value is not None  # the caller computes what has a function
-        found, step = np.zeros(len(self.weight)), _STEP * self.total
+        derivative, step = np.zeros(len(self.weight)), _STEP * self.total
         try:
             with np.errstate(all="ignore"), nullcontext() if metric.of == "binary" else warnings.catch_warnings():
                 if metric.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
@@ -274,24 +267,24 @@ class Weighted(Samples):
                 for c in used:
                     stepped: _Complex = self.weight.astype(np.complex128)
                     stepped[c] += 1j * step
-                    found[c] = complex(metric.value(self.argument(stepped))).imag / step
+                    derivative[c] = complex(metric.value(self.argument(stepped))).imag / step
         except Exception:  # whatever the function finds wrong with complex numbers
             return None
-        if not np.isfinite(found).all():
+        if not np.isfinite(derivative).all():
             return None
         along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
         ends = [metric.number(self.argument(self.weight + sign * along)) for sign in (1, -1)]
-        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(np.abs(found).max(initial=0.0))
-        near = 1e-4 * float(np.abs(found * along).sum()) + rounding
-        return found if abs((ends[0] - ends[1]) / 2 - float(found @ along)) <= near else None
+        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(np.abs(derivative).max(initial=0.0))
+        near = 1e-4 * float(np.abs(derivative * along).sum()) + rounding
+        return derivative if abs((ends[0] - ends[1]) / 2 - float(derivative @ along)) <= near else None
 
     def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:
-        found = np.zeros(len(self.weight))
+        derivative = np.zeros(len(self.weight))
         for c in used:
             step, ends = 6e-6 * self.weight[c], []
             for sign in (1, -1):
                 stepped = self.weight.copy()
                 stepped[c] += sign * step
                 ends.append(metric.number(self.argument(stepped)))
-            found[c] = (ends[0] - ends[1]) / (2 * step)
-        return found
+            derivative[c] = (ends[0] - ends[1]) / (2 * step)
+        return derivative

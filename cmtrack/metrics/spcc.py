@@ -165,9 +165,9 @@ def fisher_mean(correlations: FloatArray) -> float:
 
     The mean hides a single bad entry: read the minimum beside it.
     """
-    known = correlations[~np.isnan(correlations)]
-    np.arctanh(np.clip(known, -_CLIP, _CLIP, out=known), out=known)
-    return math.tanh(float(known.mean())) if known.size else math.nan
+    defined = correlations[~np.isnan(correlations)]
+    np.arctanh(np.clip(defined, -_CLIP, _CLIP, out=defined), out=defined)
+    return math.tanh(float(defined.mean())) if defined.size else math.nan
 
 
 class ClassScores(Samples):
@@ -202,13 +202,7 @@ class ClassScores(Samples):
     ) -> None:
         self.moments, self.squares = moments, squares
         self.cross = cross if squares is None else squared_cross
-
-    @property
-    def total(self) -> float:
-        return float(self.moments.n.sum())
-
-    def argument(self) -> ClassScores:
-        return self
+        self.total = float(moments.n.sum())
 
     @cached_property
     def one_vs_rest(self) -> ScoreSamples:
@@ -260,10 +254,10 @@ class ClassScores(Samples):
 
     def error_by(self, j: int, influence: FloatArray) -> float:
         """Standard error of a quadratic in the score j: the coefficients (K, 3) of (1, s, s^2)."""
-        own = Sides.of_classes(self.moments.component(j))
-        squares = own if self.squares is None else Sides.of_classes(self.squares.component(j))
-        about = _moved(influence.T, own.mean - 1 / len(own.mean))
-        return float(quadratic_error(about, own, squares)) / self.total
+        sides = Sides.of_classes(self.moments.component(j))
+        squares = sides if self.squares is None else Sides.of_classes(self.squares.component(j))
+        about = _moved(influence.T, sides.mean - 1 / len(sides.mean))
+        return float(quadratic_error(about, sides, squares)) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         psi = metric.influence_in(self)
@@ -339,12 +333,12 @@ class Correlations(Function):
         sides = pairs.sides
         scale = weights * scores.total / pairs.total
         negative, positive = _moved(scale * pairs.quadratic(correlation), 1 / size - sides.mean).swapaxes(0, 1)
-        found = np.zeros((size, 2 * width + 1))
+        sums = np.zeros((size, 2 * width + 1))
         for classes, parts, of_term in ((own, positive, np.arange(len(terms))), (other, negative, of)):
             column = of_term if single else own[of_term]
             for place, part in zip((0 * column, 1 + column, 1 + width + column), parts, strict=True):
-                np.add.at(found, (classes, place), part[of_term])
-        return found
+                np.add.at(sums, (classes, place), part[of_term])
+        return sums
 
 
 class Fisher(Correlations):
@@ -356,13 +350,13 @@ class Fisher(Correlations):
     def counted(self, scores: ClassScores) -> BoolArray:
         """The correlations that count in the mean, shape as :meth:`values`."""
         values = self.values(scores)
-        known = np.isfinite(values)
+        defined = np.isfinite(values)
         if self.kind == "ovr":
-            return known
+            return defined
         sizes = np.nan_to_num(scores.sizes)[scores.moments.classes]
-        for k, own in enumerate(known.reshape(len(sizes), -1)):
-            own &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
-        return known
+        for k, enough in enumerate(defined.reshape(len(sizes), -1)):
+            enough &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
+        return defined
 
     def left_out(self, scores: ClassScores) -> int:
         """Number of correlations that are left out though they are defined."""
@@ -380,9 +374,9 @@ class Fisher(Correlations):
     def influence(self, scores: ClassScores) -> FloatArray:
         """Influence (K, 2K+1); none by the correlations that are clipped."""
         terms = np.flatnonzero(self.counted(scores))
-        known = self.values(scores)[terms]
+        values = self.values(scores)[terms]
         slope = np.zeros(len(terms))
-        np.divide(1 - fisher_mean(known) ** 2, 1 - known**2, out=slope, where=np.abs(known) < _CLIP)
+        np.divide(1 - fisher_mean(values) ** 2, 1 - values**2, out=slope, where=np.abs(values) < _CLIP)
         return self.combined(scores, terms, slope / len(terms))
 
     def spread(self, scores: ClassScores, share: bool) -> float | None:
@@ -406,12 +400,12 @@ class Least(Correlations):
     def spread(self, scores: ClassScores, share: bool) -> float | None:
         """The standard error."""
         term = np.nanargmin(self.values(scores), keepdims=True)
-        own = term if self.kind == "ovr" else self.pair(term, scores)[0]
+        classes = term if self.kind == "ovr" else self.pair(term, scores)[0]
         with np.errstate(all="ignore"):
             psi = self.influence(scores, single=True)
             if not psi[:, 1:].any():
                 return scores.standard_error(self.influence(scores))
-            return scores.error_by(int(own[0]), psi)
+            return scores.error_by(int(classes[0]), psi)
 
     def bracket(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
         """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
@@ -423,12 +417,12 @@ class Least(Correlations):
             else:
                 terms = np.arange(len(values))
             every = self.samples(scores, terms)
-            found = []
+            intervals = []
             for own in (every, every.with_flipped(max(wider**2, 1.0))):  # as the interval of each correlation
                 errors, sizes = wider * own.standard_error(own.quadratic(correlation)), own.equal_sides / wider**2
                 each = np.asarray(correlation(own.argument()), dtype=np.float64)
-                found.append(least_correlation(each, errors, sizes, level, degrees, many))
-        ends = [one for one in found if one is not None]
+                intervals.append(least_correlation(each, errors, sizes, level, degrees, many))
+        ends = [one for one in intervals if one is not None]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     @staticmethod
@@ -457,12 +451,6 @@ def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
     return float(-2 * ndtri(error)) if error > 0 else math.inf
 
 
-def bayes_index_slope(positive: FloatArray, negative: FloatArray) -> float:
-    """Derivative of d_b with respect to the Bayes error."""
-    error = 0.5 * float(np.minimum(positive, negative).sum())
-    return -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
-
-
 class BayesIndex(Function):
     """d_b of the positive group's score in quantile bins, which its influence takes as given.
 
@@ -483,7 +471,8 @@ class BayesIndex(Function):
         """Influence by channel and score, shape (4 U,)."""
         bands = table.bands
         place = bands.bin_of(table.scores.values)
-        slope = bayes_index_slope(bands.p, bands.q) / 2
+        error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
+        slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)  # half that of d_b by the Bayes error
         psi = np.empty((4, len(place)))
         for channels, counts, lower in (
             (slice(0, 2), bands.positives, bands.p < bands.q),
@@ -535,8 +524,8 @@ def _best_range(curve: FloatArray) -> BoolArray:
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
     """Shares of the positives and of the negatives that a rule gets wrong, means over rules (..., U)."""
     totals = sides.sum(axis=-1)
-    found = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
-    positives, negatives = found.reshape(-1, 2).mean(axis=0)
+    shares = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
+    positives, negatives = shares.reshape(-1, 2).mean(axis=0)
     return max(1 - float(positives), 0.0), float(negatives)
 
 

@@ -125,12 +125,12 @@ class EvaluationViews(Views):
         """The views at another level: counts are kept, estimates with intervals of their own are made again."""
         views = copy(self)
         views.level = level
-        views._seen = {key: found for key, found in self._seen.items() if not KINDS[key[0]].by_level}
+        views._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_level}
         return views
 
     def forget(self) -> None:
         """Drop what grows with the square of the number of classes; it is recomputed on request."""
-        self._seen = {key: found for key, found in self._seen.items() if not KINDS[key[0]].by_pairs}
+        self._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_pairs}
 
     # -- tables ----------------------------------------------------------------------------------------
 
@@ -160,19 +160,19 @@ class EvaluationViews(Views):
         """The reduced matrix of each step, and the same with squared weights where these are fractions."""
         if self.grouping is None:
             return ()
-        own, squares = self.statistics.matrix.counts, self.squares.matrix.counts if self.squares else None
+        counts, squares = self.statistics.matrix.counts, self.squares.matrix.counts if self.squares else None
         steps = self.composed.values()
-        return tuple((reduce_counts(own, s), None if squares is None else reduce_counts(squares, s)) for s in steps)
+        return tuple((reduce_counts(counts, s), None if squares is None else reduce_counts(squares, s)) for s in steps)
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
         """Of each step the table of its groups, the names of all groups, and of those that averages are taken over."""
-        found = {}
-        for (name, step), (own, squared) in zip(self.composed.items(), self.matrices, strict=True):
-            table = Table(Cells.of_reduced(own, squared), groups_over(step, self.over))
-            everyone = {g: encode_label(group) for g, group in enumerate(own.labels)}
-            found[name] = table, everyone, _held(table, own.labels)
-        return found
+        tables = {}
+        for (name, step), (matrix, squared) in zip(self.composed.items(), self.matrices, strict=True):
+            table = Table(Cells.of_reduced(matrix, squared), groups_over(step, self.over))
+            everyone = {g: encode_label(group) for g, group in enumerate(matrix.labels)}
+            tables[name] = table, everyone, _held(table, matrix.labels)
+        return tables
 
     @cached_property
     def binary(self) -> tuple[BinaryCounts, BinaryCounts | None] | None:

@@ -33,6 +33,8 @@ from .style import (
     Sheet,
     extent_points,
     fold,
+    hit_map,
+    mismatch_map,
     root_figure,
     sheet,
 )
@@ -40,6 +42,8 @@ from .svg import MOST_CELLS, SvgRenderer
 
 Cells = Sequence[tuple[float, float]]
 
+GAP = 0.14
+"""Between a matrix and what stands apart, in cells."""
 FEW = 20
 """Samples below which a class's shares are drawn pale, as a single sample would look like a finding."""
 PALE = 0.35
@@ -89,7 +93,7 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
     return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes)
 
 
-def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> Sheet:
+def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Axes]:
     """Axes for a square of `n_cells` cells on each side."""
     side = n_cells * cell.points / 72
     return sheet(ax, (side, side))
@@ -247,8 +251,13 @@ def write_cells(
     ax.add_collection(Words(words, places, inks, size, heavy, ax), autolim=False)
 
 
-def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
-    """Label columns and rows, rotated and thinned out as needed; returns the step between labels."""
+def name_ticks(
+    ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float], aside: str = ""
+) -> int:
+    """Label columns and rows, rotated and thinned out as needed; returns the step between labels.
+
+    ``aside``: the name of a last column and row that stand apart; it is never left out.
+    """
     size = cell.font
     step = text.tick_step(cell.points, size)
     shown = slice(None, None, step)
@@ -260,8 +269,10 @@ def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: C
         named = [one_line(name) for name in names]
         slanted = cell.points >= 22
         turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
-    ax.set_xticks(positions[shown], named[shown], fontsize=size, color=INK, **turn)
-    ax.set_yticks(positions[shown], row_names[shown], fontsize=size, color=INK)
+    last = [aside] if aside else []
+    places = [*positions[shown], *(len(names) + GAP for _ in last)]
+    ax.set_xticks(places, [*named[shown], *last], fontsize=size, color=INK, **turn)
+    ax.set_yticks(places, [*row_names[shown], *last], fontsize=size, color=INK)
     ax.tick_params(length=3 if cell.points < 22 else 0)
     return step
 
@@ -300,8 +311,7 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
     bar.set_ticks(list(ticks), labels=list(ticks.values()))
     bar.set_label(fold(label, high), fontsize=SMALL_SIZE, color=INK)
     place.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
-    for spine in place.spines.values():
-        spine.set(color=FRAME, linewidth=0.8)
+    place.spines[:].set(color=FRAME, linewidth=0.8)
 
 
 def contrast(rgba: FloatArray) -> list[str]:
@@ -311,10 +321,32 @@ def contrast(rgba: FloatArray) -> list[str]:
     return ["white" if light < 0.24 else INK for light in luminance]
 
 
-def frame_parts(ax: Axes, size: int, apart: float) -> None:
-    """Frame a matrix and its detached column and row, but not their corner."""
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
-        corner = (x - 0.5, y - 0.5)
-        ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))
+def draw_with_aside(
+    ax: Axes,
+    shares: FloatArray,
+    texts: Callable[[int, int], str],
+    cell: Cell,
+    norm: Normalize,
+    strength: FloatArray | None = None,
+) -> AxesImage:
+    """Draw a matrix whose last column and row stand apart in another hue, without their corner.
+
+    ``strength``, shape (K, 1): opacity of the rows, and of the places in the last one.
+    The result: the image of the part in front.
+    """
+    size = len(shares) - 1
+    images = []
+    for row, column in ((0, 0), (0, size), (size, 0)):
+        part = shares[row : row + 1 if row else size, column : column + 1 if column else size]
+        at = (column and column + GAP, row and row + GAP)
+        opacity = strength.T if strength is not None and row else strength
+        images.append(draw_image(ax, part, mismatch_map() if row or column else hit_map(), norm, at, opacity))
+        if cell.holds_text:
+            content = lambda i, j, row=row, column=column: texts(i + row, j + column)  # noqa: E731
+            write_cells(ax, images[-1], part, content, cell.text_font, at)
+        high, across = part.shape
+        corner = (at[0] - 0.5, at[1] - 0.5)
+        ax.add_patch(Rectangle(corner, across, high, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))
+    ax.set(xlim=(-0.5, size + GAP + 0.5), ylim=(size + GAP + 0.5, -0.5))
+    ax.spines[:].set_visible(False)
+    return images[0]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -23,7 +22,6 @@ from .style import (
     legend_of_panels,
     new_figure,
     open_axes,
-    plain_axes,
     unit_square,
 )
 
@@ -70,7 +68,6 @@ def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: s
     panels = figure.subplots(len(rows), 3, squeeze=False)
     for (name, curves), (roc, precision, gains) in zip(rows, panels, strict=True):
         for ax in (roc, precision, gains):
-            plain_axes(ax)
             open_axes(ax)
         for place, curve in enumerate(curves):
             zero = np.append(0.0, curve.recall)
@@ -79,7 +76,7 @@ def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: s
             _line(gains, np.append(0.0, curve.called), zero, curve, place)
         for ax in (roc, gains):
             ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
-        unit_square(roc, "false positive rate", "true positive rate", None)
+        unit_square(roc, "false positive rate", "recall", None)
         unit_square(precision, "recall", "precision", None)
         unit_square(gains, "share called", "share found", None)
         if name:
@@ -94,16 +91,10 @@ def _line(
     drawstyle: str = "default",
 ) -> None:  # fmt: skip
     colour, dashes = line_style(place if curve.run is None else curve.run)
-    apart = _told_apart(x, y)
+    cells = np.floor(_GRID * np.stack((x, y)))
+    apart = np.append(True, (np.diff(cells) != 0).any(axis=0))  # points that are not on the cell of the one before
+    apart[-1] = True
     ax.plot(
         x[apart], y[apart], color=colour, linestyle=dashes, linewidth=1.5, clip_on=False, drawstyle=drawstyle,
         label=text.verbatim(curve.name) if name else "_same", gid=None if curve.run is None else f"{RUN}{curve.run}",
     )  # fmt: skip
-
-
-def _told_apart(x: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
-    """Places of the points that are not on that of the one before, and the last."""
-    cells = np.floor(_GRID * np.stack((x, y)))
-    new = np.append(True, (np.diff(cells) != 0).any(axis=0))
-    new[-1] = True
-    return np.flatnonzero(new)

@@ -24,13 +24,11 @@ from .style import (
     FloatArray,
     caption_below,
     hit_map,
-    mismatch_map,
     name_axes,
     new_figure,
     of_shape,
 )
 
-_GAP = 0.14  # between the groups and the mismatches, in cells
 _CHART = 512.0  # pixels on each side: twice what MLflow's grid of images has
 _CHART_CLASSES = 12
 _CHART_NAME = 7  # characters
@@ -84,8 +82,8 @@ def plot_confusion_matrix(
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
     row_names = heat.with_totals(names, totals, cell)
-    sheet = heat.matrix_sheet(size, cell, ax)
-    ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
+    page, ax = heat.matrix_sheet(size, cell, ax)
+    pale = heat.pale_rows(totals, labels, positive)
 
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(pale))
@@ -99,7 +97,7 @@ def plot_confusion_matrix(
     heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
     name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
     caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
-    return sheet.finish()
+    return page.finish()
 
 
 def plot_reduced_matrix(
@@ -155,41 +153,34 @@ def plot_reduced_matrix(
     heat.check_counts("counts", values)
     heat.check_counts("mismatches", aside)
     totals = values.sum(axis=1) + aside
-    shares = heat.row_shares(values, totals)
-    aside_shares = heat.row_shares(aside[:, None], totals)
+    counts = np.column_stack((values, aside))
+    shares = heat.row_shares(counts, totals)
     size = len(values)
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(labels, 30)
     row_names = heat.with_totals(names, totals, cell)
-    sheet = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
-    ax, pale = sheet.ax, heat.pale_rows(totals, labels, positive)
+    apart = size + heat.GAP
+    page, ax = heat.matrix_sheet(size + 1 + heat.GAP, cell, ax)
+    pale = heat.pale_rows(totals, labels, positive)
 
-    apart = size + _GAP
-    row_shares = np.nan_to_num(aside_shares.T)
-    norm, strength = Normalize(0.0, 1.0), heat.row_strength(pale)
-    image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
-    column = heat.draw_image(ax, aside_shares, mismatch_map(), norm, at=(apart, 0.0), strength=strength)
-    row = heat.draw_image(ax, row_shares, mismatch_map(), norm, at=(0.0, apart), strength=strength.T)
-    ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
+    texts = heat.cell_texts(counts, shares, cell)
+    drawn = np.vstack((shares, np.append(np.nan_to_num(shares[:, -1]), np.nan)))
+    image = heat.draw_with_aside(
+        ax, drawn, lambda i, j: texts(i, j) if i < size else text.count_text(aside[j]), cell, Normalize(0.0, 1.0),
+        heat.row_strength(pale),
+    )  # fmt: skip
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
     heat.hatch_rows(ax, empty, 1, start=apart)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
-        font = cell.text_font
-        heat.write_cells(ax, image, shares, heat.cell_texts(values, shares, cell), font)
-        aside_text = heat.cell_texts(aside[:, None], aside_shares, cell)
-        heat.write_cells(ax, column, aside_shares, aside_text, font, at=(apart, 0.0))
-        row_text = [text.count_text(value) for value in aside]
-        heat.write_cells(ax, row, row_shares, lambda _, j: row_text[j], font, at=(0.0, apart))
         _write_no_samples(ax, empty, size)
-    heat.frame_parts(ax, size, apart)
     extra = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
     heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
     name_axes(ax, f"predicted {of}", f"actual {of}", title)
     caption_below(ax, [caption] * bool(caption) + _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum())))
-    return sheet.finish()
+    return page.finish()
 
 
 def plot_confusion_chart(

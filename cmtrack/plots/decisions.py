@@ -21,6 +21,7 @@ from .style import (
     MUTED,
     ORANGE,
     SKY,
+    SMALL_SIZE,
     curve_sheet,
     extent_points,
     fold,
@@ -98,7 +99,7 @@ def plot_decision_curve(
     ax.xaxis.set_major_formatter(FuncFormatter(_odds_text))
     x = "threshold, with hits : false alarms of equal worth"
     name_axes(ax, x, "net benefit per sample" + of_positive(positive), title)
-    legend_below(ax, tick_lines=2)
+    legend_below(ax, points=38 + 1.2 * SMALL_SIZE)  # the ticks have two lines
     return page.finish()
 
 

@@ -184,16 +184,15 @@ def draw_reliability(
     """Reliability from the computed curve; with `ax` without the histogram of scores."""
     error = curve.table.error.value
     below = upper_bound(error, interval)
+    around = ends = None
     if band == "consistency":
         curve = curve.drawn
-    around = None
-    if band == "consistency" and not curve.no_confidence_band and len(np.unique(curve.recalibrated)) <= MOST_STEPS:
-        around = curve.confidence_band(curve.table.level)
-    blocks, level, ends = curve.table.blocks, curve.table.level, None
-    if band == "consistency" and curve.has_band:
-        ends = curve.band(level)
+        if not curve.no_confidence_band and len(np.unique(curve.recalibrated)) <= MOST_STEPS:
+            around = curve.confidence_band(curve.table.level)
+        ends = curve.band(curve.table.level) if curve.has_band else None
     elif band == "confidence" and not curve.no_confidence_band:
-        ends = curve.confidence_band(level)
+        ends = curve.confidence_band(curve.table.level)
+    blocks, level = curve.table.blocks, curve.table.level
     return plot_reliability(
         curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=ends, band_of=band or "consistency", around=around, level=level,
@@ -347,11 +346,10 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
     np.fill_diagonal(values, np.inf)
     values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
-    least = [divmod(int(place), len(labels)) for place in np.argsort(values, axis=None, kind="stable")[:_PAIRS]]
-    least = [(c, d) for c, d in least if math.isfinite(values[c, d])]
-    if not least:
+    least = np.argsort(values, axis=None, kind="stable")[:_PAIRS]
+    first, other = np.unravel_index(least[np.isfinite(values.ravel()[least])], values.shape)
+    if not len(first):
         return None
-    first, other = map(np.array, zip(*least, strict=True))
     whole = squares is None and evaluation.n_clusters is None
     errors = pair_errors(moments, first, other) if whole else np.full(len(first), np.nan)
     r = matrix[first, other]

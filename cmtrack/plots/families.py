@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from cmtrack.families.tables import CodeAnswer
     from cmtrack.grouping import Label
 
-_GAP = 0.14  # between the codes and out of family, in cells
-_OUT = "out of\nfamily"
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
 _RULE = (
     "A code that is both actual and predicted in a document is a match. Any other code is paired with the unmatched "
@@ -115,31 +113,21 @@ def plot_family_matrix(
     share = _shares(counts, given) if shares is None else of_shape("shares", shares, counts.shape).copy()
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
-    page = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
-    ax = page.ax
-    apart = size + _GAP
+    apart = size + heat.GAP
+    page, ax = heat.matrix_sheet(size + 1 + heat.GAP, cell, ax)
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
-    parts = [  # values, shares, hue, centre of the first cell
-        (counts[:size, :size], share[:size, :size], hit_map(), (0.0, 0.0)),
-        (counts[:size, size:], share[:size, size:], mismatch_map(), (apart, 0.0)),
-        (counts[size:, :size], share[size:, :size], mismatch_map(), (0.0, apart)),
-    ]
     empty = np.flatnonzero(np.isnan(np.diag(share)[:size]))  # undefined where no document has the code
-    images = []
-    for count, part, hue, at in parts:
-        shown = part if np.isfinite(part).any() else np.zeros_like(part)
-        images.append(heat.draw_image(ax, shown, hue, norm, at=at))
-        if cell.holds_text:
-            heat.write_cells(ax, images[-1], shown, heat.cell_texts(count, part, cell), cell.text_font, at=at)
-    ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
+    shown = share.copy()
+    for part in (shown[:size, :size], shown[:size, size:], shown[size:, :size]):
+        if not np.isfinite(part).any():
+            part[:] = 0.0
+    image = heat.draw_with_aside(ax, shown, heat.cell_texts(counts, share, cell), cell, norm)
     _hatch(ax, empty, size, apart, given)
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in set(empty.tolist())], cell)
-    heat.frame_parts(ax, size, apart)
-    last = [_OUT] if cell.points >= 22 else ["out of family"]
-    step = heat.name_ticks(ax, names, names, cell, range(size))
-    _tick_outside(ax, names, last[0], apart, step, cell)
+    aside = "out of\nfamily" if cell.points >= 22 else "out of family"
+    step = heat.name_ticks(ax, names, names, cell, range(size), aside)
     ticks = ticks if cell.holds_two_lines else _ROOTS
-    heat.colour_bar(ax, images[0], f"share of the documents with the {given} code{scale}", ticks)
+    heat.colour_bar(ax, image, f"share of the documents with the {given} code{scale}", ticks)
     name_axes(ax, "predicted code" + heat.thinned(step), "actual code" + heat.thinned(step), title)
     rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
     notes = [*rule, _ASIDE[given], *heat.notes(names)]
@@ -247,28 +235,11 @@ def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given
     heat.hatch(ax, [Rectangle((k - 0.5, start - 0.5), 1, high) for k in empty.tolist() for start, high in parts])
 
 
-def _tick_outside(ax: Axes, names: list[str], last: str, apart: float, step: int, cell: heat.Cell) -> None:
-    """Add a tick for out of family, labelled even if codes are thinned out."""
-    for axis in (ax.xaxis, ax.yaxis):
-        shown = [label.get_text() for label in axis.get_ticklabels()]
-        named = list(range(0, len(names), step))
-        look = axis.get_ticklabels()[0] if shown else None
-        axis.set_ticks([*named, apart], [*shown, last])
-        for label in axis.get_ticklabels():
-            label.set(fontsize=cell.font, color=INK)
-            if look is not None and axis is ax.xaxis:
-                label.set(
-                    rotation=look.get_rotation(),
-                    ha=look.get_horizontalalignment(),
-                    rotation_mode=look.get_rotation_mode(),
-                )
-
-
 def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesImage:
     size = len(panel.codes)
     plain_axes(ax)
     norm = PowerNorm(0.5, 0.0, 1.0)
-    apart = size + _GAP
+    apart = size + heat.GAP
     image = heat.draw_image(ax, panel.shares[:size, :size], hit_map(), norm)
     heat.draw_image(ax, panel.shares[:size, size:], mismatch_map(), norm, at=(apart, 0.0))
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(size - 0.5, -0.5))
@@ -281,8 +252,7 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.set_yticks(range(0, size, step), names[::step], fontsize=font)
     ax.set_xticks([*range(0, size, step), apart], [*names[::step], "OOF"], fontsize=font, rotation=90)
     ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     name = text.brief(panel.name, 34)
     ax.set_title(f"{name}\n{panel.headline}", fontsize=TEXT_SIZE, color=INK)
     ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
@@ -351,9 +321,7 @@ def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> li
 
 
 def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) -> None:
-    plain_axes(ax)
-    open_axes(ax)
-    ax.grid(False, axis="y")
+    open_axes(ax, "x")
     places = np.arange(len(side))
     shares = np.nan_to_num([share for _, share, *_ in side])
     colours = [GREEN, *[BLUE] * max(0, len(side) - 2), MUTED][: len(side)]

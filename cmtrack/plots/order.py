@@ -97,24 +97,13 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
     The class with the fewest errors inside is taken out again and again; then others are exchanged for them as long as
     that gains.
     """
-    errors = _errors(counts)
+    values = np.asarray(counts, dtype=np.float64)
+    errors = values + values.T  # between two classes, both ways
+    np.fill_diagonal(errors, 0.0)
     some = list(range(len(errors)))
     while len(some) > n:
-        some = _without_weakest(errors, some)
+        del some[int(errors[np.ix_(some, some)].sum(axis=1).argmin())]
     return np.array(sorted(_exchanged(errors, some)), dtype=np.intp)
-
-
-def _errors(counts: npt.ArrayLike) -> FloatArray:
-    """Errors between two classes, both ways, shape (K, K)."""
-    values = np.asarray(counts, dtype=np.float64)
-    errors = values + values.T
-    np.fill_diagonal(errors, 0.0)
-    return errors
-
-
-def _without_weakest(errors: FloatArray, some: list[int]) -> list[int]:
-    weakest = int(errors[np.ix_(some, some)].sum(axis=1).argmin())
-    return some[:weakest] + some[weakest + 1 :]
 
 
 def _exchanged(errors: FloatArray, some: list[int]) -> list[int]:

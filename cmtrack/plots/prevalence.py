@@ -147,7 +147,8 @@ def plot_prevalence_likelihood(
     ax.set(xlim=(left, right), ylim=(0, top))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
-    _legend(ax, caption)
+    below = [Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0]))] if caption else []
+    legend_below(ax, [*ax.get_legend_handles_labels()[0], *below])
     return page.finish()
 
 
@@ -243,14 +244,6 @@ def plot_at_prevalence(
     return page.finish()
 
 
-def _legend(ax: Axes, caption: str) -> None:
-    """The legend, ending with the caption."""
-    handles = list(ax.get_legend_handles_labels()[0])
-    if caption:
-        handles.append(Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0])))
-    legend_below(ax, handles)
-
-
 def _limits(grid: FloatArray, value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:
     """Axis limits around the interval and nearby estimates, within [0, 1] and a small margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -264,21 +257,18 @@ def _limits(grid: FloatArray, value: float, low: float, high: float, others: lis
     return left - margin * (left == 0.0), right + margin * (right == 1.0)
 
 
-def _place(share: float, left: float, right: float) -> tuple[float, str]:
-    """The position of a share's marker, with a hint if it is clipped to the axis."""
+def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
+    """The position of a share's marker; the marker and a hint if it is clipped to the axis."""
     if share > right:
-        return right, " (further right)"
-    if share < left:
-        return left, " (further left)"
-    return share, ""
+        return right, ">", " (further right)"
+    return (left, "<", " (further left)") if share < left else (share, "", "")
 
 
 def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
-    where, hint = _place(actual, left, right)
+    where, arrow, hint = _place(actual, left, right)
     label = f"actual: {text.percent_text(actual)}{hint}"
-    if hint:
-        marker = ">" if where == right else "<"
-        ax.plot([where], [0.5], transform=ax.get_xaxis_transform(), marker=marker, markersize=9, color=ORANGE,
+    if arrow:
+        ax.plot([where], [0.5], transform=ax.get_xaxis_transform(), marker=arrow, markersize=9, color=ORANGE,
                 linestyle="none", label=label, clip_on=False)  # fmt: skip
     else:
         ax.axvline(where, color=ORANGE, linewidth=1.6, label=label)
@@ -287,15 +277,12 @@ def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
 def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: float) -> None:
     beyond = 0
     for i, (name, share) in enumerate(marks.items()):
-        where, hint = _place(share, left, right)
+        where, arrow, hint = _place(share, left, right)
         marker, colour = _REFERENCE_MARKS[i % len(_REFERENCE_MARKS)]
-        height = 0.0
-        if hint:
-            marker = ">" if where == right else "<"
-            beyond += 1
-            height = 0.06 * beyond
+        beyond += bool(arrow)
+        height = 0.06 * beyond if arrow else 0.0
         ax.plot(
-            [where], [height], transform=ax.get_xaxis_transform(), marker=marker, markersize=7, color=colour,
+            [where], [height], transform=ax.get_xaxis_transform(), marker=arrow or marker, markersize=7, color=colour,
             markeredgecolor=INK, markeredgewidth=0.5, linestyle="none", clip_on=False, zorder=4,
             label=f"{text.verbatim(name)}: {text.percent_text(share)}{hint}",
         )  # fmt: skip

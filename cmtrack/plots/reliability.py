@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +35,12 @@ from .style import (
     new_figure,
     of_one_shape,
     open_axes,
-    plain_axes,
     sheet,
+    write_beside,
 )
 
+Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+"""Lower and upper ends, both of shape (U,)."""
 _BINS, _SMALL_BINS = 40, 20
 MOST_STEPS = 12
 """Steps of a curve up to which each has its confidence bar, and its size where there is room."""
@@ -51,9 +53,9 @@ def plot_reliability(
     positive: npt.ArrayLike,
     negative: npt.ArrayLike,
     *,
-    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    band: Band | None = None,
     band_of: str = "consistency",
-    around: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    around: Band | None = None,
     level: float = 0.95,
     error: str = "",
     names: tuple[object, object] = ("negative", "positive"),
@@ -103,22 +105,20 @@ def plot_reliability(
     if band_of not in ("consistency", "confidence"):
         raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
     x, y, above, below = of_one_shape(0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative)
+    weights, n = np.stack((below, above)), below + above
     on_score = f"score: probability of {text.brief(names[1], 28)}"
+    scale = _Scale.of(x, y, n)
     if ax is not None:
-        page = sheet(ax, (4.7, 4.7))
-        scale = _Scale.of(x, y, above + below)
+        page, ax = sheet(ax, (4.7, 4.7))
         _draw_curve(ax, x, y, band, band_of, level, error, scale)
         name_axes(ax, on_score, "observed share", title)
         legend_below(ax)
         return page.finish()
     figure = new_figure((4.9, 6.3))
     top, bottom = figure.add_subplot(211), figure.add_subplot(212)
-    plain_axes(top)
-    weights = np.stack((below, above))
-    scale = _Scale.of(x, y, weights.sum(axis=0))
     _draw_curve(top, x, y, band, band_of, level, error, scale)
     if around is not None:
-        _draw_steps(top, x, y, weights.sum(axis=0), around, level, scale)
+        _draw_steps(top, x, y, n, around, level, scale)
     heights, edges = histogram(scale.places(x), weights, _BINS)
     draw_panel(bottom, heights, scale.values(edges), [BLUE, ORANGE], weights.sum(axis=1))
     use_log_counts(bottom, heights)
@@ -160,7 +160,7 @@ class ReliabilityPanel:
     recalibrated: npt.ArrayLike
     positive: npt.ArrayLike
     negative: npt.ArrayLike
-    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    band: Band | None = None
     note: str = ""
     marked: bool = False
 
@@ -210,14 +210,12 @@ def plot_reliability_panels(
     strips = [_strip(panel, reach) for panel, reach in zip(panels, reaches, strict=True)]
     every = np.stack([heights for heights, _ in strips])
     handles: list[Any] = []
-    for place, (top, bottom) in enumerate(zip(axes[::2].ravel(), axes[1::2].ravel(), strict=True)):
-        if place >= len(panels):
-            top.set_visible(False)
-            bottom.set_visible(False)
-            continue
-        panel, reach, (heights, totals) = panels[place], reaches[place], strips[place]
+    pairs = np.stack((axes[::2].ravel(), axes[1::2].ravel()), axis=1)
+    for ax in pairs[len(panels) :].flat:
+        ax.set_visible(False)
+    for place, (panel, reach, (heights, totals)) in enumerate(zip(panels, reaches, strips, strict=True)):
+        top, bottom = pairs[place]
         first, last = place % columns == 0, place >= (rows - 1) * columns
-        plain_axes(top)
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
         _draw_curve(top, x, y, panel.band, "consistency", level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
@@ -235,10 +233,8 @@ def plot_reliability_panels(
         for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
             label.set_fontsize(SMALL_SIZE)
         top.set_title(shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE)
-        top.annotate(
-            panel.note, xy=(0, 1), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
-            fontsize=TINY_SIZE, color=ORANGE if panel.marked else MUTED, annotation_clip=False,
-        )  # fmt: skip
+        colour = ORANGE if panel.marked else MUTED
+        write_beside(top, panel.note, (0, 1), (0, 4), "axes fraction", va="baseline", size=TINY_SIZE, colour=colour)
         handles = max(handles, top.get_legend_handles_labels()[0], key=len)
     legend = legend_of_panels(figure, [*handles, *_areas(names)], min(3, max(1, columns - 1)))
     arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows, title=title)
@@ -261,14 +257,7 @@ def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArra
 
 
 def _draw_curve(
-    ax: Axes,
-    x: FloatArray,
-    y: FloatArray,
-    band: tuple[npt.ArrayLike, npt.ArrayLike] | None,
-    band_of: str,
-    level: float,
-    error: str,
-    scale: _Scale,
+    ax: Axes, x: FloatArray, y: FloatArray, band: Band | None, band_of: str, level: float, error: str, scale: _Scale
 ) -> None:
     open_axes(ax)
     scale.use(ax, both=True)
@@ -295,13 +284,7 @@ def _draw_curve(
 
 
 def _draw_steps(
-    ax: Axes,
-    x: FloatArray,
-    y: FloatArray,
-    n: FloatArray,
-    around: tuple[npt.ArrayLike, npt.ArrayLike],
-    level: float,
-    scale: _Scale,
+    ax: Axes, x: FloatArray, y: FloatArray, n: FloatArray, around: Band, level: float, scale: _Scale
 ) -> None:
     """Confidence bars and sizes of the steps of a curve."""
     low, high = (np.asarray(end, dtype=np.float64) for end in around)
@@ -321,10 +304,8 @@ def _draw_steps(
         if at - written < _ROOM:
             continue
         written = at
-        ax.annotate(
-            f"n={text.count_text(float(n[step].sum()))}", xy=(middle, top), xytext=(0, 2), textcoords="offset points",
-            ha="center", va="bottom", fontsize=TINY_SIZE, color=MUTED, annotation_clip=False,
-        )  # fmt: skip
+        words = f"n={text.count_text(float(n[step].sum()))}"
+        write_beside(ax, words, (middle, top), (0, 2), ha="center", va="bottom", size=TINY_SIZE, colour=MUTED)
 
 
 _RARE = 0.05

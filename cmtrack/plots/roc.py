@@ -14,13 +14,13 @@ from .style import (
     INK,
     MUTED,
     ORANGE,
-    SMALL_SIZE,
     curve_sheet,
     extent_points,
     fold,
     legend_below,
     of_one_shape,
     unit_square,
+    write_beside,
 )
 
 _FEW_POINTS = 30
@@ -84,19 +84,23 @@ def plot_roc(
     x, y = of_one_shape(0, fpr=fpr, tpr=tpr)
     page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
+    words = f"AUC {text.number_text(auc)}{interval_words(auc_interval)}"
+    if normalized_auc is not None and top < 1:
+        words += f"\nnormalised AUC {text.number_text(normalized_auc)} (AUC / ceiling)"
     ax.plot(
-        x, y, color=BLUE, linewidth=1.8, marker="o" if len(x) <= _FEW_POINTS else "", markersize=3.5,
-        label=_area_text(auc, auc_interval, normalized_auc, top), zorder=3, clip_on=False,
+        x, y, color=BLUE, linewidth=1.8, marker="o" if len(x) <= _FEW_POINTS else "", markersize=3.5, label=words,
+        zorder=3, clip_on=False,
     )  # fmt: skip
     ax.plot(
         [0, 1], [0, top], color=MUTED, linewidth=1.0, linestyle=":",
         label=f"chance: AUC {text.number_text(top / 2)}",
     )  # fmt: skip
     if top < 1:
-        _draw_ceiling(ax, top)
+        ax.axhline(top, color=INK, linewidth=1.0, linestyle="--")
+        write_beside(ax, fold(ceiling_words(top), extent_points(ax)[0]), (0.0, top), (5, 3), va="bottom")
     if operating_point is not None:
-        mark_operating_point(ax, operating_point, ("FPR", "TPR"))
-    unit_square(ax, "false positive rate", "true positive rate" + of_positive(positive), title)
+        mark_operating_point(ax, operating_point, ("FPR", "recall"))
+    unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
     legend_below(ax)
     return page.finish()
 
@@ -120,13 +124,6 @@ def interval_words(interval: tuple[float, float] | None) -> str:
     return f" (interval {interval[0]:.3f} to {interval[1]:.3f})"
 
 
-def _area_text(auc: float, interval: tuple[float, float] | None, normalized: float | None, ceiling: float) -> str:
-    parts = f"AUC {text.number_text(auc)}{interval_words(interval)}"
-    if normalized is not None and ceiling < 1:
-        parts += f"\nnormalised AUC {text.number_text(normalized)} (AUC / ceiling)"
-    return parts
-
-
 def ceiling_words(ceiling: float) -> str:
     """The words for the largest recall that any threshold reaches."""
     return f"ceiling c = {ceiling:.3f} (positives whose class within the group is right)"
@@ -135,11 +132,3 @@ def ceiling_words(ceiling: float) -> str:
 def of_positive(positive: object | None) -> str:
     """The positive class or group, after the name of an axis."""
     return "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-
-
-def _draw_ceiling(ax: Axes, ceiling: float) -> None:
-    ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--")
-    ax.annotate(
-        fold(ceiling_words(ceiling), extent_points(ax)[0]), xy=(0.0, ceiling), xytext=(5, 3),
-        textcoords="offset points", ha="left", va="bottom", fontsize=SMALL_SIZE, color=INK, annotation_clip=False,
-    )  # fmt: skip

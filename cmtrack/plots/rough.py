@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +100,10 @@ def plot_rough_approximations(
     ax.set_yticks(places[::step], names[::step], fontsize=font, color=INK)
     ax.tick_params(axis="y", length=0 if step == 1 else 3)
     if step == 1:
-        _write_numbers(ax, inner, outer, counts, font)
+        beside = ax.get_yaxis_transform() + ScaledTranslation(6 / 72, 0, ax.figure.dpi_scale_trans)
+        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": min(font, SMALL_SIZE), "color": INK}
+        for place, numbers in enumerate(zip(inner, counts, outer, strict=True)):
+            ax.text(1.0, place, " | ".join(map(text.count_text, numbers)), transform=beside, **look)
     name_axes(ax, "samples", f"class{heat.thinned(step)}", title)
     _explain(ax, condition, step == 1, heat.notes(names))
     return page.finish()
@@ -120,13 +124,6 @@ def _checked(
         shown = f"{arrays['lower'][k]:g} and {arrays['upper'][k]:g}"
         raise ValueError(f"lower must not exceed upper, got {shown} for {labels[k]!r}")
     return arrays["lower"], arrays["upper"], arrays["sizes"]
-
-
-def _write_numbers(ax: Axes, inner: FloatArray, outer: FloatArray, counts: FloatArray, font: float) -> None:
-    beside = ax.get_yaxis_transform() + ScaledTranslation(6 / 72, 0, ax.figure.dpi_scale_trans)
-    for place, numbers in enumerate(zip(inner, counts, outer, strict=True)):
-        words = " | ".join(map(text.count_text, numbers))
-        ax.text(1.0, place, words, transform=beside, va="center", ha="left", fontsize=min(font, SMALL_SIZE), color=INK)
 
 
 def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:

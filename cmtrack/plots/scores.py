@@ -30,7 +30,6 @@ from .style import (
     new_figure,
     of_shape,
     open_axes,
-    plain_axes,
 )
 
 _NEGATIVES = (BLUE, SKY, GREEN)
@@ -152,7 +151,6 @@ def _dashes(row: int, colours: Sequence[str]) -> Any:
 
 def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray) -> None:
     """Draw overlaid histograms of classes, small classes in front."""
-    plain_axes(ax)
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
         area = StepPatch(histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0)

@@ -18,7 +18,6 @@ from . import _text as text
 from .style import (
     BLUE,
     GREEN,
-    GRID,
     INK,
     MUTED,
     ORANGE,
@@ -31,6 +30,7 @@ from .style import (
     legend_below,
     of_shape,
     open_axes,
+    write_beside,
 )
 
 _ROW = 0.235  # inches
@@ -136,13 +136,11 @@ def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
     """Draw the first n segments of a panel; returns the kinds of markers used."""
     given = {name: of_shape(name, getattr(panel, name), (n_segments,)) for name in ("values", "low", "high", "apart")}
     values, low, high, apart = (array[:n] for array in given.values())
-    open_axes(ax)
-    ax.grid(False, axis="y")
+    open_axes(ax, "x")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_yticks(range(n), [""] * n)
     ax.set_ylim(n - 0.4, -0.6)
-    ax.grid(True, axis="x", color=GRID, linewidth=0.7)
     ax.axvline(panel.whole, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     places = np.arange(n)
     for kind, (colour, marker, _) in _LOOK.items():
@@ -153,10 +151,7 @@ def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
             markeredgecolor="white", markeredgewidth=0.6, clip_on=False,
         )  # fmt: skip
     for place in places[~np.isfinite(values)]:
-        ax.annotate(
-            "undefined", xy=(0.02, float(place)), xycoords=ax.get_yaxis_transform(), va="center", ha="left",
-            fontsize=SMALL_SIZE, color=MUTED,
-        )  # fmt: skip
+        write_beside(ax, "undefined", (0.02, float(place)), (0, 0), ax.get_yaxis_transform(), colour=MUTED)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(text.wrap(text.brief(panel.title, 60), 34), fontsize=TEXT_SIZE, color=INK)
     return {int(kind) for kind in np.unique(apart[np.isfinite(values)])}

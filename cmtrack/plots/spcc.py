@@ -76,8 +76,7 @@ def plot_spcc_matrix(
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
     row_names = names if samples is None else heat.with_totals(names, totals, cell)
-    sheet = heat.matrix_sheet(size, cell, ax)
-    ax = sheet.ax
+    page, ax = heat.matrix_sheet(size, cell, ax)
     image = heat.draw_image(ax, np.where(few, np.nan, values), separation_map(), Normalize(-1.0, 1.0))
     heat.frame_cells(ax, [(i, i) for i in range(size)], cell, face="white", edge=FRAME)
     if cell.holds_text:
@@ -94,7 +93,7 @@ def plot_spcc_matrix(
     if few.any():
         grey.append(f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs).")
     caption_below(ax, grey + heat.notes(names))
-    return sheet.finish()
+    return page.finish()
 
 
 class PairSeparation(NamedTuple):
@@ -150,15 +149,13 @@ def plot_spcc_pairs(
     if not pairs:
         raise ValueError("pairs must hold at least one pair, got none")
     short = dict(zip(map(str, names), text.short_names(names, 24), strict=True))
-    page = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
-    ax = page.ax
+    page, ax = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
     value, low, high = (np.array([getattr(pair, name) for pair in pairs]) for name in ("value", "low", "high"))
     y = np.arange(len(pairs))
     ax.hlines(y, low, high, color=BLUE, linewidth=1.6)
     ax.plot(value, y, linestyle="none", marker="o", markersize=5, color=BLUE, clip_on=False, zorder=3)
     ax.axvline(0.0, color=MUTED, linewidth=1.0, linestyle=":")
-    open_axes(ax)
-    ax.grid(False, axis="y")
+    open_axes(ax, "x")
     ax.set(xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5))
     ax.set_yticks(y, [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs], fontsize=SMALL_SIZE)
     name_axes(ax, "one-vs-one sPCC at equal shares: 1 separated, 0 not", "", title)

@@ -65,23 +65,24 @@ RUN = "run-"
 """Begins the id (``gid``) of an artist that shows one run; the run's place, from 0 on, ends it."""
 
 
-def _ramp(name: str, *colours: str) -> Colormap:
+def ramp(name: str, *colours: str) -> Colormap:
+    """A map that runs over the colours; grey where there is no value."""
     return LinearSegmentedColormap.from_list(name, list(colours), N=512).with_extremes(bad=EMPTY)
 
 
 def hit_map() -> Colormap:
     """White to dark blue: shares of an actual class."""
-    return _ramp("cmtrack_share", "#ffffff", "#d3e6f3", "#7fb8da", "#2b7bba", "#0b3c6b")
+    return ramp("cmtrack_share", "#ffffff", "#d3e6f3", "#7fb8da", "#2b7bba", "#0b3c6b")
 
 
 def mismatch_map() -> Colormap:
     """White to dark orange: shares of intragroup mismatches."""
-    return _ramp("cmtrack_mismatch", "#ffffff", "#fde3c8", "#f6a860", "#d55e00", "#7f3300")
+    return ramp("cmtrack_mismatch", "#ffffff", "#fde3c8", "#f6a860", "#d55e00", "#7f3300")
 
 
 def separation_map() -> Colormap:
     """Near-black (-1) over red (0) to near-white (1), lightness always rising: trouble is dark."""
-    return _ramp("cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0")
+    return ramp("cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0")
 
 
 @dataclass(frozen=True)
@@ -100,20 +101,20 @@ class Sheet:
         return self.figure
 
 
-def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
-    """The given axes, or new ones of `size` inches in a figure of their own without pyplot."""
+def sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
+    """The given axes, or new ones of `size` inches in a figure of their own without pyplot, and their sheet."""
     if ax is None:
         figure, (ax,) = inch_figure([(0.0, 0.0, *size)])
-        return Sheet(figure, ax, own=True)
+        return Sheet(figure, ax, own=True), ax
     plain_axes(ax)
-    return Sheet(root_figure(ax), ax, own=False)
+    return Sheet(root_figure(ax), ax, own=False), ax
 
 
 def curve_sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
     """A sheet for curves, and its axes."""
-    page = sheet(ax, size)
-    open_axes(page.ax)
-    return page, page.ax
+    page, ax = sheet(ax, size)
+    open_axes(ax)
+    return page, ax
 
 
 def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
@@ -404,18 +405,17 @@ def plain_axes(ax: Axes) -> None:
     ax.set_facecolor("white")
     ax.grid(False)
     ax.set_axisbelow(True)
-    for spine in ax.spines.values():
-        spine.set(visible=True, color=FRAME, linewidth=0.8)
+    ax.spines[:].set(visible=True, color=FRAME, linewidth=0.8)
     ax.tick_params(
         which="both", direction="out", color=FRAME, labelcolor=INK, labelsize=SMALL_SIZE, width=0.8, length=3
     )
 
 
-def open_axes(ax: Axes) -> None:
+def open_axes(ax: Axes, grid: Literal["both", "x"] = "both") -> None:
     """Curve axes: no upper and right frame, a light grid."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    ax.grid(True, color=GRID, linewidth=0.7, linestyle="-")
+    plain_axes(ax)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
 
 
 def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
@@ -443,25 +443,37 @@ def logit_axis(axis: XAxis | YAxis, ticks: Sequence[float], show: Callable[[floa
     axis.set_major_formatter(FuncFormatter(lambda share, _: show(share)))
 
 
-def caption_below(ax: Axes, lines: Sequence[str]) -> None:
-    """Small explanations under the x axis label, if any."""
-    if not lines:
-        return
-    width = extent_points(ax)[0] + 110  # the names on the left and the colour bar give more room
-    folded = "\n".join(fold(line, width) for line in lines)
+def write_beside(
+    ax: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], coords: Any = "data", *,
+    ha: str = "left", va: str = "center", size: float = SMALL_SIZE, colour: str = INK,
+) -> None:  # fmt: skip
+    """Write words, `offset` points from a place, also outside of the axes."""
     ax.annotate(
-        folded, xy=(0.5, 0.0), xycoords=ax.xaxis.label, xytext=(0, -7), textcoords="offset points",
-        ha="center", va="top", fontsize=SMALL_SIZE, color=MUTED, annotation_clip=False,
+        words, xy=at, xycoords=coords, xytext=offset, textcoords="offset points", ha=ha, va=va, fontsize=size,
+        color=colour, annotation_clip=False,
     )  # fmt: skip
 
 
-def legend_below(ax: Axes, handles: Sequence[Artist] | None = None, tick_lines: int = 1) -> Legend:
-    """A legend under the axes, of the given artists in their order, else of all."""
-    points = 38 + 1.2 * SMALL_SIZE * (tick_lines - 1)  # under the axis and its label
+def caption(ax: Axes, lines: Sequence[str], points: float, under: Any, x: float = 0.0, gap: float = 7.0) -> None:
+    """Small explanations, if any, `points` wide, at the left or the middle (x) of the coordinates `under`."""
+    if lines:
+        folded = "\n".join(fold(line, points) for line in lines)
+        write_beside(ax, folded, (x, 0.0), (0, -gap), under, ha="center" if x else "left", va="top", colour=MUTED)
+
+
+def caption_below(ax: Axes, lines: Sequence[str]) -> None:
+    """Small explanations under the x axis label, as wide as the names on the left and the colour bar allow."""
+    caption(ax, lines, extent_points(ax)[0] + 110, ax.xaxis.label, x=0.5)
+
+
+def legend_below(
+    ax: Axes, handles: Sequence[Artist] | None = None, points: float = 38, handlelength: float = 2.4, ncols: int = 1
+) -> Legend:
+    """A legend `points` under the axes, of the given artists in their order, else of all."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below,
-        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, ncols=ncols,
+        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=handlelength,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from matplotlib.backend_bases import GraphicsContextBase, RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.font_manager import weight_dict
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
@@ -49,7 +50,7 @@ _ANCHORS = {"left": "", "center": "middle", "right": "end"}
 _ALONG = {"top": "right", "bottom": "left"}  # of upright text: where it ends, where it begins
 
 
-def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
+def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
     """The figure as an ``<svg>`` element for an HTML page.
 
     ``name``: distinct in the page: ids begin with it.
@@ -57,19 +58,8 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
     The result: an element that is as wide as its box, but at most its own size, and never so narrow that its text
         cannot be read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have
         the font of the page. What belongs to a run has ``data-run``, the run's place from 0 on.
+    ``raster``: a renderer of images that draws the same.
     """
-    return _element(figure, name, title)
-
-
-def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
-    """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
-    width, height = figure.get_size_inches() * figure.dpi
-    raster = raster_of(figure, width, height)
-    svg = _element(figure, name, title, raster)
-    return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
-
-
-def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
     renderer = SvgRenderer(
@@ -85,6 +75,13 @@ def _element(figure: Figure, name: str, title: str, raster: Any = None) -> str:
         f'style="min-width:{_LEAST * across:.0f}px;max-width:100%;height:auto" stroke-linejoin="round">'
         f"{label}{renderer.content()}</svg>"
     )
+
+
+def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
+    """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
+    raster = raster_of(figure, *(figure.get_size_inches() * figure.dpi))
+    svg = as_svg(figure, name, title, raster)
+    return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
 
 
 def _in_both(draw: Callable[..., None]) -> Callable[..., None]:
@@ -163,7 +160,8 @@ class SvgRenderer(RendererBase):
 
     @_in_both
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None) -> None:
-        self._draw(gc, [self._outline(gc, path, transform, filled=rgbFace is not None)], rgbFace)
+        clip = None if rgbFace is not None or gc.get_hatch() is not None else self._clip_box(gc)
+        self._draw(gc, [_Outline(path, self._flipped(transform), clip)], rgbFace)
 
     @_in_both
     def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
@@ -228,7 +226,8 @@ class SvgRenderer(RendererBase):
         attributes = f' text-anchor="{_ANCHORS[side]}"' if side != "left" else ""
         if angle:
             attributes += f' transform="rotate({-angle:g} {self._whole(x)} {self._whole(y)})"'
-        self._text(s, x, y, prop.get_size_in_points(), _is_bold(prop.get_weight()), gc.get_rgb(), attributes)
+        bold = weight_dict.get(prop.get_weight(), prop.get_weight()) >= 600
+        self._text(s, x, y, prop.get_size_in_points(), bold, gc.get_rgb(), attributes)
 
     # -- what artists of our own ask ---------------------------------------------------------------------------
 
@@ -297,11 +296,6 @@ class SvgRenderer(RendererBase):
 
     def _flipped(self, transform: Transform) -> Affine2D | Transform:
         return transform + Affine2D().scale(1, -1).translate(0, self.height)
-
-    def _outline(self, gc: GraphicsContextBase, path: Path, transform: Transform, *, filled: bool) -> _Outline:
-        flipped = self._flipped(transform)
-        clip = None if filled or gc.get_hatch() is not None else self._clip_box(gc)
-        return _Outline(path, flipped, clip)
 
     def _clip_box(self, gc: GraphicsContextBase) -> tuple[float, float, float, float] | None:
         box = gc.get_clip_rectangle()
@@ -512,9 +506,3 @@ def _side(text: Any, angle: float) -> str:
             return side if angle % 360 == 90 or side == "center" else {"left": "right", "right": "left"}[side]
         return "left"
     return str(getattr(text, "_multialignment", None) or text.get_ha())
-
-
-def _is_bold(weight: Any) -> bool:
-    return weight in ("bold", "semibold", "heavy", "black", "extra bold", "demibold", "demi") or (
-        not isinstance(weight, str) and weight >= 600
-    )

@@ -35,7 +35,6 @@ from .style import (
     name_axes,
     new_figure,
     open_axes,
-    plain_axes,
 )
 
 if TYPE_CHECKING:
@@ -106,7 +105,6 @@ def plot_thresholds(
     x, chosen = np.concatenate(([low], np.clip(x, low, high))), float(np.clip(value, low, high))
     panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
     for ax in panels:
-        plain_axes(ax)
         open_axes(ax)
         at = "no row" if math.isinf(value) else f"{value:.3g}"
         ax.axvline(

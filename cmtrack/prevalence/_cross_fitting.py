@@ -108,28 +108,22 @@ def fit_ratio(
     is added to each member, so that with few samples the average is close to the plain one.
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
-    weights = np.full(len(members), 1 / len(members))
+    weights = dict.fromkeys(members, 1 / len(members))
     folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
-        return FittedRatio(
-            whole_ratio(cells, members)[None], positives[None], negatives[None], _named(members, weights)
-        )
+        return FittedRatio(whole_ratio(cells, members)[None], positives[None], negatives[None], weights)
     held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = _members(place, positives - held1, negatives - held0, members)
     if len(members) > 1:
-        weights = _weights(left, held1, held0)
-    mean = np.tensordot(weights, left, 1)
-    return FittedRatio(_log_odds(mean), held1, held0, _named(members, weights))
+        weights = dict(zip(members, _weights(left, held1, held0).tolist(), strict=True))
+    mean = np.tensordot(np.array([*weights.values()]), left, 1)
+    return FittedRatio(_log_odds(mean), held1, held0, weights)
 
 
 def whole_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FloatArray:
     """Log density ratio of each cell from all labelled samples, members weighing the same."""
     fits = _members(cells.place, cells.positives[None], cells.negatives[None], members)[:, 0]
     return _log_odds(fits.mean(axis=0))
-
-
-def _named(members: tuple[str, ...], weights: FloatArray) -> dict[str, float]:
-    return dict(zip(members, weights.tolist(), strict=True))
 
 
 def _log_odds(chance: FloatArray) -> FloatArray:
@@ -151,9 +145,9 @@ def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> 
     """Convex weights of the best log score, by expectation-maximisation from equal weights."""
     m1, m0 = positives.sum(), negatives.sum()
     size = m1 + m0
-    own = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
+    of_label = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
     mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (size / 2)
-    return stacking_weights(own, mass)
+    return stacking_weights(of_label, mass)
 
 
 def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
@@ -176,6 +170,7 @@ def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
 
 # -- the moment ---------------------------------------------------------------------------------------
 
+REPLICATES = 1000
 _CLIP = 30.0
 _POINTS = 161
 
@@ -322,6 +317,8 @@ class MomentMatch:
 
     def interval(self, kind: str, estimate: float, confidence_level: float, realised: bool = False) -> Interval:
         """Ends of the adjusted, naive or score interval, of the population's or of the target's own share."""
+        if kind == "bootstrap":
+            return self.bootstrap(estimate, confidence_level, realised)
         limit = deviance_limit(confidence_level)
 
         def outside(grid: FloatArray) -> FloatArray:
@@ -334,9 +331,7 @@ class MomentMatch:
         reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
         return _end(estimate, 0.0, reach, limit, outside), _end(estimate, 1.0, reach, limit, outside)
 
-    def bootstrap(
-        self, estimate: float, confidence_level: float, realised: bool = False, replicates: int = 1000
-    ) -> Interval:
+    def bootstrap(self, estimate: float, confidence_level: float, realised: bool = False) -> Interval:
         """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated.
 
         ``realised`` resamples the target's positives and negatives apart, in the numbers that are estimated.
@@ -345,7 +340,7 @@ class MomentMatch:
         h = self.weights(np.array([estimate]))[0]
 
         def resampled(size: float, shares: FloatArray, values: FloatArray) -> FloatArray:
-            drawn = rng.multinomial(round(size), shares / shares.sum(), replicates)
+            drawn = rng.multinomial(round(size), shares / shares.sum(), REPLICATES)
             return drawn @ values / round(size)
 
         used1, used0 = self.positives > 0, self.negatives > 0
@@ -452,10 +447,5 @@ class TwoFoldings:
     def interval(self, kind: str, confidence_level: float, realised: bool = False) -> Interval:
         """Interval from the lower of the two lower ends to the upper of the two upper ones."""
         pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
-        ends = [
-            match.bootstrap(estimate, confidence_level, realised)
-            if kind == "bootstrap"
-            else match.interval(kind, estimate, confidence_level, realised)
-            for match, estimate in pair
-        ]
+        ends = [match.interval(kind, estimate, confidence_level, realised) for match, estimate in pair]
         return min(low for low, _ in ends), max(high for _, high in ends)

@@ -71,9 +71,7 @@ class Scaling:
 
     def ratios(self, probabilities: FloatArray) -> FloatArray:
         """Densities (n, K) up to a factor per row: posteriors if all classes were equally frequent."""
-        features = np.log(np.maximum(probabilities, _FLOOR))
-        sets = [self._ratios(features, fitted) for fitted in self.parameters]
-        return sum(sets[1:], sets[0]) / len(sets)
+        return self.by_fold(probabilities).mean(axis=0)
 
     def by_fold(self, probabilities: FloatArray) -> FloatArray:
         """The same by each fold's models, shape (F, n, K)."""
@@ -140,8 +138,8 @@ def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
 
     The same for every order of the rows and of the classes: samples are numbered by the probability of their own class.
     """
-    own = probabilities[np.arange(len(actual)), actual]
-    order = np.lexsort((*np.sort(probabilities, axis=1).T, own))
+    of_label = probabilities[np.arange(len(actual)), actual]
+    order = np.lexsort((*np.sort(probabilities, axis=1).T, of_label))
     out = np.empty(len(actual), dtype=np.int64)
     for k in range(probabilities.shape[1]):
         rows = order[actual[order] == k]
@@ -152,7 +150,8 @@ def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
 def _fit(form: str, features: FloatArray, actual: IntArray, start: FloatArray | None = None) -> FloatArray:
     """Parameters of the largest penalised likelihood."""
     m, size = features.shape
-    identity = _identity(form, size)
+    slopes = {"vector": np.ones(size), "matrix": np.eye(size).ravel()}.get(form, np.ones(1))
+    identity = np.concatenate((slopes, np.zeros(size)))
     if form == "identity":
         return identity
     rows, ridge = np.arange(m), _RIDGE[form] / m
@@ -171,14 +170,8 @@ def _fit(form: str, features: FloatArray, actual: IntArray, start: FloatArray | 
         return -float(log_p[rows, actual].mean()) + ridge * float(away @ away), gradient
 
     begin = identity if start is None else start
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-6})
-    return found.x
-
-
-def _identity(form: str, size: int) -> FloatArray:
-    """Parameters that leave probabilities as they are."""
-    slopes = {"vector": np.ones(size), "matrix": np.eye(size).ravel()}.get(form, np.ones(1))
-    return np.concatenate((slopes, np.zeros(size)))
+    fit = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-6})
+    return fit.x
 
 
 def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArray:

@@ -155,21 +155,21 @@ def class_shares(
     table, binned = _grouped(labelled, target, GROUPS)
     table, binned = table * scales[0], binned * (scales[0] if target is None else scales[1])
     size = len(table)
-    known = table.sum(axis=1) > 0
-    counts = table[known]
+    present = table.sum(axis=1) > 0
+    counts = table[present]
     del table
     shares = _most_likely(counts, None if target is None else binned)
     values, m, n = np.full(size, math.nan), counts.sum(axis=1), float(binned.sum())
-    values[known] = shares
+    values[present] = shares
     densities = _densities(counts)
     del counts
     of_target, of_labelled, variances, sure = covariance_parts(densities, shares, n, m)
     covariance = np.full((size, size), math.nan)
-    covariance[np.ix_(known, known)] = of_target + of_labelled
+    covariance[np.ix_(present, present)] = of_target + of_labelled
     identified = np.ones(size, dtype=bool)
-    identified[known] = sure
+    identified[present] = sure
     by_class = np.zeros((size, size))
-    by_class[np.ix_(known, known)] = variances
+    by_class[np.ix_(present, present)] = variances
     return ClassShares.estimated(values, covariance, by_class, identified, confidence_level, n, interval)
 
 
@@ -220,9 +220,9 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
     size = len(information)
     shares = np.vstack((np.eye(size), -np.ones(size)))
     strength, directions = np.linalg.eigh(information)
-    known = strength > max(_LEAST, size * np.finfo(float).eps * float(strength[-1]))
-    free = shares @ directions[:, ~known]
-    inverse = (directions[:, known] / strength[known]) @ directions[:, known].T
+    determined = strength > max(_LEAST, size * np.finfo(float).eps * float(strength[-1]))
+    free = shares @ directions[:, ~determined]
+    inverse = (directions[:, determined] / strength[determined]) @ directions[:, determined].T
     return shares @ inverse, (np.abs(free) < 1e-3).all(axis=1)
 
 
@@ -275,14 +275,15 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     return climb(mix, pull, own, size)
 
 
-def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:
-    """The quantile group of each (predicted class, cell), by all labelled samples of that predicted class."""
+def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
+    """The bin of each (predicted class, cell): a quantile group of all labelled samples of that predicted class."""
     size = labelled.table.shape[1]
     per_cell = np.bincount(labelled.cells[1], labelled.sums, size * CELLS).reshape(size, CELLS)
     total = per_cell.sum(axis=1, keepdims=True)
     before = np.cumsum(per_cell, axis=1) - per_cell / 2
     share = np.divide(before, total, out=np.zeros_like(before), where=total > 0)
-    return np.minimum((share * groups).astype(np.int64), groups - 1)
+    group = np.minimum((share * groups).astype(np.int64), groups - 1)
+    return (np.arange(size)[:, None] * groups + group).ravel()
 
 
 def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int) -> tuple[FloatArray, FloatArray]:
@@ -290,17 +291,14 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
 
     Bins that hold neither are dropped.
     """
-    group = _groups(labelled, groups)
-    size = group.shape[0]
-    code = (np.arange(size)[:, None] * groups + group).ravel()
-    actual, cell = labelled.cells
+    code, (actual, cell) = _bins(labelled, groups), labelled.cells
     bins = code[cell]
     aim = (bins, labelled.sums) if target is None else (code[target.cells[1]], target.sums)
     used, place = np.unique(np.concatenate((bins, aim[0])), return_inverse=True)
-    n_bins, own = len(used), len(bins)
-    counted = np.bincount(actual * n_bins + place[:own], labelled.sums, labelled.n_rows * n_bins)
+    n_bins, n_labelled = len(used), len(bins)
+    counted = np.bincount(actual * n_bins + place[:n_labelled], labelled.sums, labelled.n_rows * n_bins)
     table: FloatArray = counted.astype(np.float64, copy=False).reshape(labelled.n_rows, n_bins)
-    binned: FloatArray = np.bincount(place[own:], aim[1], n_bins).astype(np.float64, copy=False)
+    binned: FloatArray = np.bincount(place[n_labelled:], aim[1], n_bins).astype(np.float64, copy=False)
     return table, table.sum(axis=0) if target is None else binned
 
 
@@ -324,13 +322,11 @@ class BinnedShares:
     def of_tops(cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None) -> BinnedShares:
         """By most probable class and quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
-        group = _groups(labelled, GROUPS)
-        places = cell_middles()
-        bins = (np.arange(len(group))[:, None] * GROUPS + group).ravel()
+        bins = _bins(labelled, GROUPS)
         held = np.bincount(np.concatenate((labelled.cells[1], target.cells[1])), minlength=len(bins)) > 0
         used, place = np.unique(bins[held], return_inverse=True)
         rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[held] + 1e-9
-        middle = np.bincount(place, rows * np.tile(places, len(group))[held]) / np.bincount(place, rows)
+        middle = np.bincount(place, rows * np.tile(cell_middles(), len(bins) // CELLS)[held]) / np.bincount(place, rows)
         return cls(counts, binned, middle, used // GROUPS, given)
 
     @property

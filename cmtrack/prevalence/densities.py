@@ -94,8 +94,8 @@ def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray 
     step = np.clip((scores - keys[0]) * (1 / width), 0, _STEPS - 1).astype(np.int64)
     by_step = np.bincount(step, minlength=_STEPS).astype(np.float64)
     cut = np.flatnonzero(~whole[step])
-    known = np.bincount(below[whole], by_step[whole], size)
-    return known + _counted(np.searchsorted(keys, scores[cut], side=side), size)
+    whole_cells = np.bincount(below[whole], by_step[whole], size)
+    return whole_cells + _counted(np.searchsorted(keys, scores[cut], side=side), size)
 
 
 def _counted(index: IntArray, size: int) -> FloatArray:

@@ -48,9 +48,9 @@ def estimate_prevalence(
         Labelled scores of the same scorer, **held out or out of fold**. Scores of rows that the scorer was
         trained on cannot be told from these, and make the estimate badly wrong for flexible scorers: in a
         documented case 412.6 positives were estimated where 69 were, against 80.1 with out-of-fold scores.
-        Out-of-fold scores come from other fits than the one that scores a target, which some learners make ruinous;
-        with the id of each row's fold and the target scored by every fold's model both sides are the same mixture
-        of fits. With ids and one target array the estimate says so in ``warnings``, and its interval reaches over the
+        Out-of-fold scores come from other fits than the one that scores a target, which is ruinous for some learners;
+        with the id of each row's fold and the target scored by every fold's model both sides are the same mixture of
+        fits. With ids and one target array the estimate says so in ``warnings``, and its interval reaches over the
         estimates without each fold; from 51 folds on, several are left out at a time.
     positive : label, optional
         The positive class; by default the last label in sorted order.
@@ -133,13 +133,13 @@ def estimate_prevalence(
     if folds is None or sets is None:
         target = read("scores", scores)
     else:
-        target, weights = folds.joined([read(f"scores[{k}]", own) for k, own in enumerate(sets)], "scores")
+        target, weights = folds.joined([read(f"scores[{k}]", one) for k, one in enumerate(sets)], "scores")
     if not len(target):
         raise ValueError("scores must have at least one row, got none")
 
     def counted() -> ScoreCounts:
-        found = ScoreCounts.from_scores(target, weights=weights, exact=True)
-        return found if folds is None or weights is None else folds.per_row(found)
+        counts = ScoreCounts.from_scores(target, weights=weights, exact=True)
+        return counts if folds is None or weights is None else folds.per_row(counts)
 
     def estimate(rows: slice | BoolArray) -> PrevalenceEstimate | ClassPrevalenceEstimate:
         """From some of the labelled rows."""

@@ -23,6 +23,7 @@ from cmtrack.metrics.quantile_bins import BinnedDensities, leave_one_out, n_bins
 from cmtrack.prevalence._cross_fitting import (
     FOLDS,
     MEMBERS,
+    REPLICATES,
     FittedRatio,
     Folding,
     MomentMatch,
@@ -80,8 +81,6 @@ def binned_estimate(
         (:func:`leave_one_out`).
     ``sizes``, (n, m1, m0): effective sizes where samples are weighted; the counts by default.
     """
-    if interval not in INTERVALS:
-        raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
     if target is not None and labelled.exact != target.exact:
         labelled, target = labelled.to_grid(), target.to_grid()
     same = target is None
@@ -109,8 +108,20 @@ def binned_estimate(
         return make(**_not_identified())
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    arguments = scaled, bands, value, spread, (n, m1, m0), confidence_level
-    ends, realised = _both(interval, partial(_binned_interval, *arguments))
+    of_bins = Mixture(bands.p, bands.q, scaled.w.reshape(2, -1).sum(axis=0) if same else scaled.w)
+
+    def between(method: str, realised: bool) -> Interval:
+        whole = spread.naive if method == "naive" else spread
+        total = whole.about_target(value, n) if realised else whole.total
+        if method == "wald":
+            return _wald(value, total, confidence_level)
+        if method == "score":
+            return score_interval(of_bins, value, m1, m0, confidence_level, realised)
+        if method == "bootstrap":
+            return _bootstrap(of_bins, bands, confidence_level, value if realised else None)
+        return profile_interval(scaled, value, total / spread.target, confidence_level)
+
+    ends, realised = _both(interval, between)
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
@@ -125,34 +136,7 @@ def _both(interval: str, make: Callable[[str, bool], Interval]) -> tuple[Interva
     return (realised if interval == "realised" else make(interval, False)), realised
 
 
-def _binned_interval(
-    mixture: Mixture,
-    bands: BinnedDensities,
-    value: float,
-    spread: Variance,
-    sizes: tuple[float, float, float],
-    level: float,
-    method: str,
-    realised: bool,
-) -> Interval:
-    """The interval of the population's share, or of the target's own (``realised``)."""
-    whole = spread.naive if method == "naive" else spread
-    total = whole.about_target(value, sizes[0]) if realised else whole.total
-    if method == "wald":
-        return _wald(value, total, level)
-    binned = Mixture(bands.p, bands.q, mixture.w)
-    if len(mixture.p) != len(bands.p):  # left out one by one: add the two classes' parts
-        binned = Mixture(bands.p, bands.q, mixture.w.reshape(2, -1).sum(axis=0))
-    if method == "score":
-        return score_interval(binned, value, *sizes[1:], level, realised)
-    if method == "bootstrap":
-        return _bootstrap(binned, bands, level, value if realised else None)
-    return profile_interval(mixture, value, total / spread.target, level)
-
-
-def _bootstrap(
-    binned: Mixture, bands: BinnedDensities, level: float, share: float | None, replicates: int = 1000
-) -> Interval:
+def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, share: float | None) -> Interval:
     """Percentiles over multinomial resamples of the three count vectors (fixed seed).
 
     With a share the target's positives and negatives are resampled apart: for an interval of the target's own share.
@@ -160,7 +144,7 @@ def _bootstrap(
     rng = np.random.default_rng(20230813)
 
     def resample(counts: FloatArray) -> FloatArray:
-        return rng.multinomial(round(counts.sum()), counts / counts.sum(), replicates).astype(np.float64)
+        return rng.multinomial(round(counts.sum()), counts / counts.sum(), REPLICATES).astype(np.float64)
 
     def densities(counts: FloatArray) -> FloatArray:
         drawn = resample(counts)
@@ -168,8 +152,8 @@ def _bootstrap(
 
     p, q = densities(bands.positives), densities(bands.negatives)
     strata = (binned.w,) if share is None else binned.by_class(share)
-    w = sum(resample(own) for own in strata if round(own.sum()) > 0)
-    low_end, high_end = np.zeros(replicates), np.ones(replicates)
+    w = sum(resample(stratum) for stratum in strata if round(stratum.sum()) > 0)
+    low_end, high_end = np.zeros(REPLICATES), np.ones(REPLICATES)
     for _ in range(45):  # the score falls in the prevalence: bisection on all replicates at once
         values = (low_end + high_end) / 2
         rising = (w * (p - q) / (values[:, None] * p + (1 - values[:, None]) * q)).sum(axis=1) > 0
@@ -254,8 +238,8 @@ def modelled_estimate(
         target_scores=target, density=name,
     )  # fmt: skip
     if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
-        known = Mixture(cells.cells.p, cells.cells.q, counted)
-        return make(mixture=known, densities=cells.cells, **_not_identified())
+        mixture = Mixture(cells.cells.p, cells.cells.q, counted)
+        return make(mixture=mixture, densities=cells.cells, **_not_identified())
     matches = []
     for folding, folds in ((in_turn, FOLDS), (at_random, _RANDOM_FOLDS)):
         if isinstance(density, str):
@@ -270,7 +254,13 @@ def modelled_estimate(
     if not math.isfinite(spread.total):
         ends = realised = (0.0, 1.0)
     else:
-        ends, realised = _both(interval, partial(_modelled_interval, match, value, spread, n, confidence_level))
+
+        def between(method: str, realised: bool) -> Interval:
+            if method == "wald":
+                return _wald(value, spread.about_target(value, n) if realised else spread.total, confidence_level)
+            return match.interval(method, confidence_level, realised)
+
+        ends, realised = _both(interval, between)
     p, q = match.densities
     ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
     bands = quantile_bins(ranks)
@@ -289,15 +279,6 @@ def few_distinct(labelled: ScoreCounts) -> bool:
     negatives, positives = labelled.counts.sum(axis=1)
     used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
     return bool(min(negatives, positives) > 0) and used <= n_bins(float(positives), float(negatives))
-
-
-def _modelled_interval(
-    match: TwoFoldings, value: float, spread: Variance, n: float, level: float, method: str, realised: bool
-) -> Interval:
-    """The interval of the population's share, or of the target's own (``realised``)."""
-    if method == "wald":
-        return _wald(value, spread.about_target(value, n) if realised else spread.total, level)
-    return match.interval(method, level, realised)
 
 
 def _of_function(
@@ -419,7 +400,7 @@ def class_estimate(
         binned = BinnedShares.of_tops(tops, wanted, shares.values)
         statistic, df, pvalue = binned.statistic, binned.degrees, binned.fit_pvalue
     else:
-        lost = [label for label, known in zip(labels, shares.identified, strict=True) if not known]
+        lost = [label for label, identified in zip(labels, shares.identified, strict=True) if not identified]
         undefined["by_class"] = f"not identified, because scores do not tell these classes apart: {lost[:10]}"
         if math.isnan(value):
             undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])

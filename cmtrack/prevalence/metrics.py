@@ -40,18 +40,11 @@ class Estimated(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Estimated | None:
         """The calibrated prevalence of the positive group, where its scores are probabilities."""
         if kind == "calibrated rows":
-            own = views.seen(cls)
-            return None if own is None or own.actual is None else own
+            view = views.seen(cls)
+            return None if view is None or view.actual is None else view
         if views.step is None or views.statistics.ranking_only:
             return None
         return estimated(views.statistics, views.step, views.level)
-
-    def argument(self) -> Estimated:
-        """Return the estimate itself, with the actual share."""
-        return self
-
-    def influence(self, metric: Metric) -> None:
-        """Return None: an estimate brings its interval."""
 
 
 class EstimatedShares(Samples):
@@ -71,9 +64,6 @@ class EstimatedShares(Samples):
     def argument(self) -> ClassShares:
         """Return the shares."""
         return self.shares
-
-    def influence(self, metric: Metric) -> None:
-        """Return None: an estimate brings its interval."""
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
@@ -171,20 +161,30 @@ def _labels_sd(s: TwoClasses) -> Any:
 
 
 @dataclass(frozen=True)
-class OfEstimate(Function):
+class Read(Function):
+    """A value of an estimate, and the ends between which it lies."""
+
+    value: Callable[[Any], Any]
+    between: Callable[[Any], Any] | None = None
+
+    def __call__(self, estimate: Any) -> Any:
+        """The value, or that of each class."""
+        return self.value(estimate)
+
+    def ends(self, estimate: Any) -> tuple[Any, Any] | None:
+        """The ends of its interval."""
+        return None if self.between is None else self.between(estimate)
+
+
+@dataclass(frozen=True)
+class OfEstimate(Read):
     """A number of an estimate, with the ends of its interval where it has one."""
 
-    value: Callable[[Any], float]
-    between: Callable[[Estimated], Any] | None = None
     named: str = "value"
 
     def __call__(self, e: Estimated) -> float:
         """The number of the estimate; NaN without an estimate."""
         return math.nan if e.estimate is None else self.value(e.estimate)
-
-    def ends(self, e: Estimated) -> tuple[Any, Any] | None:
-        """The ends of its interval."""
-        return None if self.between is None else self.between(e)
 
     def why(self, e: Estimated, k: None) -> str:
         """Reason why it is undefined."""
@@ -201,20 +201,8 @@ class Bias(OfEstimate):
         return math.nan if e.actual is None else super().__call__(e) - e.actual
 
 
-@dataclass(frozen=True)
-class OfShares(Function):
+class OfShares(Read):
     """A number of each class's estimated share."""
-
-    value: Callable[[ClassShares], Any]
-    between: Callable[[ClassShares], Any] | None = None
-
-    def __call__(self, shares: ClassShares) -> Any:
-        """The number of each class, shape (K,)."""
-        return self.value(shares)
-
-    def ends(self, shares: ClassShares) -> tuple[Any, Any] | None:
-        """The ends of each class's interval, arrays of shape (K,)."""
-        return None if self.between is None else self.between(shares)
 
     def why(self, shares: ClassShares, k: int) -> str:
         """Reason why it is undefined."""
@@ -250,7 +238,7 @@ PREVALENCE = Section("prevalence", "Prevalence", (
     _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
     _share("expected_count_sd_labels_only", _labels_sd, "spread",
            "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf,
-           title="s.d. of the expected count, labels only"),
+           title="standard deviation of the expected count, labels only"),
     _share("classify_and_count", Called(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
            "share of predicted positives", "", interval="wilson"),
     _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",

@@ -58,8 +58,8 @@ class Folds:
     @classmethod
     def from_ids(cls, ids: Any, n_rows: int) -> Folds:
         """Read one id per row."""
-        codes, found = encode_values("fold_ids", ids)
-        distinct: list[Any] = list(found)
+        codes, values = encode_values("fold_ids", ids)
+        distinct: list[Any] = list(values)
         if len(codes) != n_rows:
             raise ValueError(f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}")
         if len(distinct) < 2:

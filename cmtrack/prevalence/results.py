@@ -171,7 +171,7 @@ class BasePrevalence(ABC):
     realised : (float, float)
         Ends of the interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
-        Reasons of what is NaN.
+        The reason why a number is NaN, by name.
     warnings : tuple of str
 
     Examples
@@ -348,7 +348,7 @@ class PrevalenceEstimate(BasePrevalence):
         None where the densities are taken as known.
     target_scores : ScoreCounts or ndarray of shape (n,)
     members : dict of str to float
-        Of ``density="auto"``: the weight of each stacked model.
+        With ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
         Quasi-deviance by a grid of prevalences, a kind, and whether of the target's own share, where there is no
         likelihood.
@@ -434,7 +434,7 @@ class PrevalenceEstimate(BasePrevalence):
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
 
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
-        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
+        from a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
         one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
@@ -449,7 +449,8 @@ class PrevalenceEstimate(BasePrevalence):
         top = self.mixture.log_likelihood(self.value)
         gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
         naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
-        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(self.interval, self.inflation)
+        realised = self.variance.about_target(self.value, self._effective) / self.variance.target
+        inflation = {"naive": 1.0, "realised": realised}.get(self.interval, self.inflation)
         return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
 
     @property
@@ -457,11 +458,6 @@ class PrevalenceEstimate(BasePrevalence):
         """Effective size of the target; with weights less than their sum."""
         size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
         return size if math.isfinite(size) else float(self.mixture.w.sum())
-
-    @property
-    def _realised_inflation(self) -> float:
-        """Variance about the target's own share of positives over the target's variance."""
-        return self.variance.about_target(self.value, self._effective) / self.variance.target
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
         """Recalibrated probabilities of being positive in the target.
@@ -567,7 +563,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     at_target : ndarray of shape (n, K)
         The target's probabilities; of K models one after the other, where the models of all folds scored it.
     target_weights : ndarray of shape (n,) or None
-        What each of these rows counts for; None: one.
+        How much each of these rows counts; None: one.
     binned : BinnedShares or None
         The bins that the fit is tested by; None where it is not.
 

@@ -102,25 +102,23 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
     adjusted = {} if judged is None else {tested.label: tested.pvalue_holm for tested in judged.classes}
     rows = []
     for label in evaluation.classes:
-        row = _scores(evaluation, f"class/{encode_label(label)}", label) | {"shown": brief[label] or fmt.short(label)}
-        row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
+        prefix = f"class/{encode_label(label)}"
+        row = _scores(evaluation, prefix, label) | {"shown": brief[label] or fmt.short(label)}
+        row["support"] = evaluation.metrics[f"{prefix}/support"]
+        row["support_shown"] = fmt.count(row["support"])
         row["share"] = fmt.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
-        row["scores"] = [
-            metric_row(evaluation, f"class/{encode_label(label)}/{name}") for _, name in _class_scores(evaluation)
-        ]
+        row["scores"] = [metric_row(evaluation, f"{prefix}/{name}") for _, name in _class_scores(evaluation)]
         if judged is not None:  # the p-value of the class alone stands in the table of all metrics
             p = adjusted[label]
             row["scores"][-1] |= {"value": fmt.p_text(p, judged.least), "sort": "" if math.isnan(p) else p}
-        row["confused"] = ""
+        row |= {"confused": "", "confused_sort": 0}
         if label in confused:
             predicted, count, share = confused[label]
-            row["confused"] = f"{brief[predicted] or fmt.short(predicted)} ({fmt.count(count)}, {fmt.percent(share)})"
-        row["confused_sort"] = confused[label][1] if label in confused else 0
+            text = f"{brief[predicted] or fmt.short(predicted)} ({fmt.count(count)}, {fmt.percent(share)})"
+            row |= {"confused": text, "confused_sort": count}
         rows.append(row)
     if len(rows) > MAX_CLASS_ROWS:  # the weakest ones are what a reviewer looks for
         rows = sorted(rows, key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))[:MAX_CLASS_ROWS]
-    for row in rows:
-        row["support_shown"] = fmt.count(row["support"])
     return rows
 
 
@@ -135,29 +133,24 @@ def _class_scores(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:
-    row: dict[str, Any] = {"label": str(label), "shown": fmt.short(label)}
-    for name in ("precision", "recall", "f1"):
-        row[name] = metric_row(evaluation, f"{prefix}/{name}")
-    return row
+    rows = {name: metric_row(evaluation, f"{prefix}/{name}") for name in ("precision", "recall", "f1")}
+    return {"label": str(label), "shown": fmt.short(label), **rows}
 
 
 def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any]:
     prefix = f"reduced/{encode_label(step.name)}"
-    groups = []
-    for group, im in zip(step.labels, step.mismatches, strict=True):
-        row = _scores(evaluation, f"{prefix}/{encode_label(group)}", group)
-        row["mismatches"] = fmt.count(im.item())
-        groups.append(row)
-    small = len(step.labels) <= MAX_GROUPS
-    cells = [
-        [*(fmt.count(v.item()) for v in counts), fmt.count(im.item())]
-        for counts, im in zip(step.counts, step.mismatches, strict=True)
+    mismatches = [fmt.count(im.item()) for im in step.mismatches]
+    groups = [
+        _scores(evaluation, f"{prefix}/{encode_label(group)}", group) | {"mismatches": text}
+        for group, text in zip(step.labels, mismatches, strict=True)
     ]
+    counts = [[fmt.count(number.item()) for number in row] for row in step.counts]
+    cells = [[*row, text] for row, text in zip(counts, mismatches, strict=True)]
     return {
         "name": str(step.name),
         "labels": [str(g) for g in step.labels],
-        "cells": cells if small else [],
-        "mismatches": [fmt.count(im.item()) for im in step.mismatches],
+        "cells": cells if len(step.labels) <= MAX_GROUPS else [],
+        "mismatches": mismatches,
         "any_mismatch": bool(step.mismatches.any()),
         "total": fmt.count(step.total),
         "groups": groups,
@@ -202,9 +195,9 @@ def _head(evaluation: Evaluation) -> list[str]:
     """The line under the title."""
     parts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
     if evaluation.positive is not None:
-        parts.append(f"positive: {fmt.named(evaluation.positive)}")
+        parts.append(f"positive group {fmt.named(evaluation.positive)}")
     if evaluation.reduced:
-        parts.append(f"grouped as {fmt.listed([fmt.named(step.name) for step in evaluation.reduced])}")
+        parts.append(f"grouped by {', then '.join(fmt.named(step.name) for step in evaluation.reduced)}")
     return [*parts, f"{fmt.level(evaluation.confidence_level)} intervals"]
 
 
@@ -214,7 +207,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
         ("Classes", f"{len(evaluation.classes)}: {fmt.in_row(evaluation.classes, 60)}"),
     ]
     if evaluation.positive is not None:
-        facts.append(("Positive", f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"))
+        facts.append(("Positive group", f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"))
     facts += [(f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced]
     if evaluation.costs is not None:
         facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
@@ -240,15 +233,11 @@ def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
 
 def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
     """One row per class, the label first: the artifact view groups runs by the first column."""
-    rows = []
+    names, rows = ("recall", "precision", "f1"), []
     for row in evaluation.class_rows():
-        shown: list[str] = []
-        numbers: dict[str, float | None] = {}
-        for name in ("recall", "precision", "f1"):
-            value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-            numbers |= {name: fmt.rounded(value), f"{name}_low": fmt.rounded(low), f"{name}_high": fmt.rounded(high)}
-            shown.append(fmt.named_value(name, value, low, high))
+        ends = {name: (name, f"{name}_low", f"{name}_high") for name in names}
+        numbers = {part: fmt.rounded(row[part]) for name in names for part in ends[name]}
         # the view that compares runs opens with the second column, and shows it on one line
-        result = fmt.BETWEEN.join(shown)
+        result = fmt.BETWEEN.join(fmt.named_value(name, *(row[part] for part in ends[name])) for name in names)
         rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
     return rows

@@ -20,7 +20,7 @@ MAX_ROWS = 2000
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
     """The page for families and codes, apart from what all kinds share."""
     return {
-        "key_metrics": [{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
+        "key_metrics": [{"name": FAMILY.title, "rows": [metric_row(evaluation, name) for name in evaluation.headline]}],
         "families": _families(evaluation),
         "n_families": len(evaluation.families),
         "codes": _codes(evaluation),
@@ -35,32 +35,24 @@ def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
     }
 
 
-def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    return [metric_row(evaluation, name) for name in evaluation.headline]
-
-
 def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     """The families with the most unmatched labels."""
     names = ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share")
-    metrics = evaluation.metrics
-    rows = []
+    prefixes = [f"family/{encode_label(family)}" for family in evaluation.families]
+    support = [evaluation.metrics[f"{prefix}/support"] for prefix in prefixes]
+    matched = np.array([evaluation.metrics[f"{prefix}/match_share"] for prefix in prefixes])
+    unmatched = np.where(np.isnan(matched), 0, 1 - matched) * support
     sizes = np.diff(evaluation.statistics.families.starts)
-    for family, size in zip(evaluation.families, sizes, strict=True):
-        prefix = f"family/{encode_label(family)}"
-        support = metrics[f"{prefix}/support"]
-        wrong = 0.0 if np.isnan(metrics[f"{prefix}/match_share"]) else 1 - metrics[f"{prefix}/match_share"]
-        rows.append((wrong * support, family, int(size), support, prefix))
-    rows.sort(key=lambda row: -row[0])
     return [
         {
-            "label": str(family),
-            "shown": fmt.short(family),
-            "codes": size,
-            "support": support,
-            "support_shown": fmt.count(support),
-            **{name: metric_row(evaluation, f"{prefix}/{name}") for name in names},
+            "label": str(evaluation.families[k]),
+            "shown": fmt.short(evaluation.families[k]),
+            "codes": int(sizes[k]),
+            "support": support[k],
+            "support_shown": fmt.count(support[k]),
+            **{name: metric_row(evaluation, f"{prefixes[k]}/{name}") for name in names},
         }
-        for _, family, size, support, prefix in rows[:MAX_FAMILIES]
+        for k in np.argsort(-unmatched, kind="stable")[:MAX_FAMILIES].tolist()
     ]
 
 
@@ -172,9 +164,8 @@ def lead(evaluation: FamilyEvaluation) -> list[str]:
 
 
 def _overall(evaluation: FamilyEvaluation) -> list[str]:
-    m, ends = evaluation.metrics, evaluation.intervals
     names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
-    precision, recall, f1 = (fmt.with_interval(m[name], ends.get(name)) for name in names)
+    precision, recall, f1 = (fmt.shown(evaluation, name) for name in names)
     return [
         f"On {fmt.counted(evaluation.n_samples, 'document')} with {fmt.counted(len(evaluation.codes), 'code')} in "
         f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
@@ -195,8 +186,7 @@ def _errors(evaluation: FamilyEvaluation) -> list[str]:
 
 
 def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
-    name = "family/hierarchical_f1"
-    shown = fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
+    shown = fmt.shown(evaluation, "family/hierarchical_f1")
     return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
 
 

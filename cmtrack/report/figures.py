@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 Step: TypeAlias = Callable[[str, int, int], object]
-Made = TypeVar("Made")
 Result = TypeVar("Result")
 
 
@@ -168,7 +167,7 @@ CLASSES = (
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the cases; below it "
+        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the samples; below it "
         "the score is too high, above it too low. A curve that leaves the band shows more than chance explains; "
         "one that stays in it may still show signs of miscalibration, by the test. Bars on a curve of few steps say "
         "where the true one lies. Below: how often each score occurs; where scores are rare, on a scale of odds.",
@@ -345,13 +344,13 @@ RUNS = (
         "reliability",
         "Reliability",
         "How often each score comes true, of the first runs. On the dotted line a score of 30 % is right in 30 % of "
-        "the cases; below it the score is too high, above it too low.",
+        "the samples; below it the score is too high, above it too low.",
         of_comparisons.reliability_figure,
     ),
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank of each run; that of the first is its odds of being the best.",
+        "The probability of each rank of each run; that of the first is that of being the best.",
         of_comparisons.rank_distribution_figure,
     ),
     FigureEntry(
@@ -448,9 +447,7 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
     """
     if on_error is None:
         return DrawnFigures(subject)
-    entries, shown = listed(subject)
-    drawn = _drawn(entries, shown, lambda *parts: parts[-1], on_error)
-    return {name: figure for name, _, _, figure in drawn}
+    return {name: figure for _, name, _, figure in _drawn(*listed(subject), on_error)}
 
 
 def draw_pictures(
@@ -472,11 +469,14 @@ def draw_pictures(
     whatever is drawn else.
     """
     signature = "" if about is None else about.signature
+    entries, shown = listed(subject)
+    review = isinstance(subject, Comparison)
 
-    def finish(entry: FigureEntry, name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
+    def picture(entry: FigureEntry, name: str, title: str, figure: Figure) -> Picture:
         both = files and (figures != "auto" or entry.logged == "file")
         svg, png = as_svg_and_png(figure, name, title, signature) if both else (as_svg(figure, name, title), b"")
-        return png, svg, float(figure.get_size_inches()[0]) * CSS_DPI
+        width = float(figure.get_size_inches()[0]) * CSS_DPI
+        return Picture(name, title, entry.reading, file_name(name, review=review), png, svg, width, entry.section)
 
     def failed(name: str, error: Exception) -> None:
         if problems is None:
@@ -486,14 +486,14 @@ def draw_pictures(
     def wanted(entry: FigureEntry, name: str) -> bool:
         return (figures == "all" or entry.logged != "") if isinstance(figures, str) else name in figures
 
-    entries, shown = listed(subject)
-    review = isinstance(subject, Comparison)
-    pictures = {
-        name: Picture(name, title, entry.reading, file_name(name, review=review), *made, entry.section)
-        for name, title, entry, made in _drawn(entries, shown, finish, failed, step, wanted)
-    }
+    pictures = {}
+    for drawing in _drawn(entries, shown, failed, step, wanted):
+        made = _attempt(drawing[1], partial(picture, *drawing), failed)
+        if made is not None:
+            pictures[made.name] = made
     for entry in entries:
-        chart = _chart(entry, shown, about, failed)
+        name = f"{entry.name} for the charts"
+        chart = None if about is None else _attempt(name, partial(_chart, entry, shown, about), failed)
         if chart:
             alone = Picture(entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section)
             pictures[entry.name] = replace(pictures.get(entry.name, alone), chart=chart)
@@ -504,44 +504,36 @@ def draw_pictures(
     return pictures
 
 
-def _chart(entry: FigureEntry, subject: Any, about: About | None, on_error: OnError) -> bytes:
-    if entry.chart is None or about is None:
-        return b""
+def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
+    figure = None if entry.chart is None else entry.chart(subject, about.run, about.step_words)
+    return b"" if figure is None else as_png(figure)
+
+
+def _attempt(name: str, action: Callable[[], Result], on_error: OnError) -> Result | None:
     try:
-        figure = entry.chart(subject, about.run, about.step_words)
-        return b"" if figure is None else as_png(figure)
+        return action()
     except Exception as error:
-        on_error(f"{entry.name} for the charts", error)
-        return b""
+        on_error(name, error)
+        return None
 
 
 def _drawn(
     entries: Sequence[FigureEntry],
     subject: Any,
-    finish: Callable[[FigureEntry, str, str, Figure], Made],
     on_error: OnError,
     step: Step | None = None,
     wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
-) -> Iterator[tuple[str, str, FigureEntry, Made]]:
-    """Name, title, entry and result of each applicable figure; a failure does not stop the others."""
-
-    def attempt(name: str, action: Callable[[], Result]) -> Result | None:
-        try:
-            return action()
-        except Exception as error:
-            on_error(name, error)
-            return None
-
+) -> Iterator[tuple[FigureEntry, str, str, Figure]]:
+    """Entry, name and title of each applicable figure, and the figure; a failure does not stop the others."""
     drawings = [
         (entry, *drawing)
         for entry in entries
-        for drawing in attempt(entry.name, partial(entry.drawings, subject)) or ()
+        for drawing in _attempt(entry.name, partial(entry.drawings, subject), on_error) or ()
         if wanted(entry, drawing[0])
     ]
     for number, (entry, name, title, draw) in enumerate(drawings):
         if step is not None:
             step(f"drawing {name}", number, len(drawings))
-        figure = attempt(name, draw)
-        made = None if figure is None else attempt(name, partial(finish, entry, name, title, figure))
-        if made is not None:
-            yield name, title, entry, made
+        figure = _attempt(name, draw, on_error)
+        if figure is not None:
+            yield entry, name, title, figure

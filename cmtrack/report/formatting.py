@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cmtrack.base import BaseEvaluation
@@ -67,9 +67,9 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
-def in_row(names: Iterable[object], most: int, width: int = 40) -> str:
+def in_row(names: Iterable[object], most: int) -> str:
     """``a, b, c``; of many names the first ``most`` and the number of the others."""
-    short_names = [short(name, width) for name in names]
+    short_names = [short(name, 40) for name in names]
     more = f" and {len(short_names) - most} more" if len(short_names) > most else ""
     return ", ".join(short_names[:most]) + more
 
@@ -133,13 +133,13 @@ def metric_title(name: str, positive: Label | None = None, *, brief: bool = Fals
     return catalog.title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
 
 
-def is_count(metric: Metric) -> bool:
-    """True of a metric that counts samples."""
-    return math.isinf(metric.high) and not metric.better and metric.section not in ("calibration", "cost")
+def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = with_interval) -> str:
+    """A metric of an evaluation with its interval: ``0.712 [0.610, 0.804]``."""
+    return write(evaluation.metrics[name], evaluation.intervals.get(name))
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     """A metric's value: a count, a number with the digits that its interval makes sensible, or the bound of a 0."""
-    if is_count(metric):
+    if math.isinf(metric.high) and not metric.better and metric.section not in ("calibration", "cost"):
         return count(value)
     return (upper_bound(value, ends) if metric.interval == "square" else "") or number(value, ends)

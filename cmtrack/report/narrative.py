@@ -26,7 +26,7 @@ from cmtrack.report.formatting import (
     percent,
     percent_with_interval,
     samples,
-    with_interval,
+    shown,
 )
 from cmtrack.report.probabilities import average, confidence, judgement
 
@@ -87,25 +87,21 @@ def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]
     wrong = counts.copy()
     np.fill_diagonal(wrong, 0)
     taken = wrong.argmax(axis=1)
-    rows = []
-    for actual, predicted in enumerate(taken):
-        count = wrong[actual, predicted]
-        if count > 0:
-            labels = evaluation.labels
-            rows.append((labels[actual], labels[predicted], float(count), float(count / counts[actual].sum())))
-    return rows
+    labels = evaluation.labels
+    return [
+        (labels[i], labels[j], float(wrong[i, j]), float(wrong[i, j] / counts[i].sum()))
+        for i, j in enumerate(taken)
+        if wrong[i, j] > 0
+    ]
 
 
 def _overall_spans(evaluation: Evaluation) -> list[str]:
-    m, ends = evaluation.metrics, evaluation.intervals
     counts = evaluation.confusion_matrix.counts
     right = int(counts.trace())
     last = evaluation.labels.index(evaluation.none)
     actual, predicted = (int(counts.sum() - counts.sum(axis=axis)[last]) for axis in (1, 0))
-    precision, recall, f1, macro = (
-        with_interval(m[f"spans/{name}"], ends.get(f"spans/{name}"))
-        for name in ("precision_micro", "recall_micro", "f1_micro", "f1_macro")
-    )
+    names = ("precision_micro", "recall_micro", "f1_micro", "f1_macro")
+    precision, recall, f1, macro = (shown(evaluation, f"spans/{name}") for name in names)
     return [
         f"Of {counted(actual, 'actual span')}, {count(right)} are found with the right label (recall {recall}); of "
         f"{counted(predicted, 'predicted span')}, {count(right)} are right (precision {precision}).",
@@ -116,8 +112,7 @@ def _overall_spans(evaluation: Evaluation) -> list[str]:
 def _overall(evaluation: Evaluation) -> list[str]:
     if evaluation.none is not None:
         return _overall_spans(evaluation)
-    m, ends = evaluation.metrics, evaluation.intervals
-    accuracy, reach = m["multiclass/accuracy"], ends.get("multiclass/accuracy")
+    accuracy = shown(evaluation, "multiclass/accuracy", percent_with_interval)
     constant = constant_answer(evaluation, "multiclass/accuracy")
     assert constant is not None  # accuracies of single labels have one
     how = "not clearly different from"
@@ -130,26 +125,22 @@ def _overall(evaluation: Evaluation) -> list[str]:
     if constant.unbeatable:
         beside = f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."
     out = [
-        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
-        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). {beside}"
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is {accuracy} "
+        f"({level(evaluation.confidence_level)} interval). {beside}"
     ]
-    mcc = m["multiclass/matthews_corrcoef"]
-    if math.isnan(mcc):
-        out.append(f"The Matthews correlation is undefined: {evaluation.undefined['multiclass/matthews_corrcoef']}.")
-    else:
-        shown = with_interval(mcc, ends.get("multiclass/matthews_corrcoef"))
-        out.append(f"The Matthews correlation is {shown} (0: guessing, 1: perfect).")
-    return out
+    mcc = "multiclass/matthews_corrcoef"
+    if math.isnan(evaluation.metrics[mcc]):
+        return [*out, f"The Matthews correlation is undefined: {evaluation.undefined[mcc]}."]
+    return [*out, f"The Matthews correlation is {shown(evaluation, mcc)} (0: guessing, 1: perfect)."]
 
 
 def _classes(evaluation: Evaluation) -> list[str]:
     m = evaluation.metrics
     present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
-    scored = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
-    scored = [(f1, label) for f1, label in scored if math.isfinite(f1)]
+    by_f1 = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
+    scored = [(f1, label) for f1, label in by_f1 if math.isfinite(f1)]
     if len(scored) < 2:
         return []
-
     top, bottom = max(f1 for f1, _ in scored), min(f1 for f1, _ in scored)
     if top == bottom:
         return [f"All classes have the same F1 ({number(top)})."]
@@ -183,15 +174,13 @@ def _confusion(evaluation: Evaluation) -> list[str]:
 
 
 def _steps(evaluation: Evaluation) -> list[str]:
-    m, ends, out = evaluation.metrics, evaluation.intervals, []
+    out = []
     for step in evaluation.reduced:
         prefix = f"reduced/{encode_label(step.name)}"
-        accuracy, rate = m[f"{prefix}/accuracy"], m[f"{prefix}/mismatch_rate"]
+        rate = evaluation.metrics[f"{prefix}/mismatch_rate"]
         groups = listed([named(g, 30) for g in step.labels], 6)
-        text = (
-            f"Grouped as {named(step.name)} ({groups}), "
-            f"{percent_with_interval(accuracy, ends.get(f'{prefix}/accuracy'))} are correct"
-        )
+        right = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
+        text = f"Grouped by {named(step.name)} ({groups}), {right} are correct"
         if rate > 0:
             text += f"; another {percent(rate)} are in the right group but the wrong class, which does not count"
         out.append(text + ".")
@@ -203,8 +192,8 @@ def _findings(evaluation: Evaluation) -> list[str]:
     cells = evaluation.binary
     if cells is None or evaluation.positive is None:
         return []
-    m, ends = evaluation.metrics, evaluation.intervals
-    recall, precision = (percent_with_interval(m[n], ends.get(n)) for n in ("binary/recall", "binary/precision"))
+    names = ("binary/recall", "binary/precision")
+    recall, precision = (shown(evaluation, name, percent_with_interval) for name in names)
     name, threshold = named(evaluation.positive), evaluation.decision_threshold
     decided = "" if threshold is None else f"At a score of {number(threshold)} or more: "
     actual, called = cells.actual_positives, cells.predicted_positives
@@ -223,55 +212,50 @@ def _area(evaluation: Evaluation) -> list[str]:
     m, name = evaluation.metrics, "binary/roc_auc"
     if evaluation.positive is None or not math.isfinite(m.get(name, math.nan)):
         return []
-    area = with_interval(m[name], evaluation.intervals.get(name))
-    text = f"The area under the ROC curve, by the score for {named(evaluation.positive)}, is {area}"
+    by = f"by the score for {named(evaluation.positive)}"
+    text = f"The area under the ROC curve, {by}, is {shown(evaluation, name)}"
     ceiling = m["binary/roc_auc_ceiling"]
     if ceiling < 1:
-        text += (
-            f". Mismatches within the group cap it at {number(ceiling)}; relative to that cap it is "
-            f"{number(m['binary/roc_auc_normalized'])} (chance: 0.5)"
-        )
+        relative = f"relative to that cap it is {number(m['binary/roc_auc_normalized'])} (chance: 0.5)"
+        text += f". Mismatches within the group cap it at {number(ceiling)}; {relative}"
     return [text + "."]
 
 
 def _areas(evaluation: Evaluation) -> list[str]:
-    area = evaluation.metrics.get(AREA_OF_CLASSES, math.nan)
-    if evaluation.positive is not None or math.isnan(area):
+    if evaluation.positive is not None or math.isnan(evaluation.metrics.get(AREA_OF_CLASSES, math.nan)):
         return []
-    shown = with_interval(area, evaluation.intervals.get(AREA_OF_CLASSES))
-    return [f"The area under the ROC curve, of each class against all others, is {shown} on average (chance: 0.5)."]
+    area = shown(evaluation, AREA_OF_CLASSES)
+    return [f"The area under the ROC curve, of each class against all others, is {area} on average (chance: 0.5)."]
 
 
 def costs(evaluation: Evaluation) -> list[str]:
     """Sentences on what decisions cost, and what the best constant answer would; none without costs."""
-    m, ends = evaluation.metrics, evaluation.intervals
-    if "cost/mean" not in m:
+    if "cost/mean" not in evaluation.metrics:
         return []
-    constant, saved = constant_answer(evaluation, "cost/mean"), m["cost/saved"]
+    constant = constant_answer(evaluation, "cost/mean")
     assert constant is not None  # costs are of single labels
     best = f"Always answering {named(constant.answer)}, the best constant answer, would cost {number(constant.value)}"
-    if math.isnan(saved):
+    if math.isnan(evaluation.metrics["cost/saved"]):
         best += ", and nothing costs less"
     elif constant.shown_worse:
         best += f", which is less ({p_of(constant)})"
     elif not constant.shown_better:
         best += f", which is not clearly different ({p_of(constant)})"
     else:
-        best += f": {percent_with_interval(saved, ends.get('cost/saved'))} of the avoidable cost is saved"
-    return [f"A decision costs {with_interval(m['cost/mean'], ends.get('cost/mean'))} on average. {best}."]
+        best += f": {shown(evaluation, 'cost/saved', percent_with_interval)} of the avoidable cost is saved"
+    return [f"A decision costs {shown(evaluation, 'cost/mean')} on average. {best}."]
 
 
 def _log_loss(evaluation: Evaluation) -> list[str]:
-    m, ends = evaluation.metrics, evaluation.intervals
-    loss, skill = (m.get(f"probability/{name}") for name in ("log_loss", "log_skill"))
+    loss, skill = (evaluation.metrics.get(f"probability/{name}") for name in ("log_loss", "log_skill"))
     if loss is None or skill is None:
         return []
     if math.isnan(loss):
         return [f"The log loss is undefined ({evaluation.undefined['probability/log_loss']})."]
-    text = f"The log loss of the probabilities is {with_interval(loss, ends.get('probability/log_loss'))}"
+    text = f"The log loss of the probabilities is {shown(evaluation, 'probability/log_loss')}"
     if math.isfinite(skill):
         shares = "its share" if evaluation.reference is None else "the share of the reference"
-        reach = ends.get("probability/log_skill")
+        reach = evaluation.intervals.get("probability/log_skill")
         if reach is not None and reach[0] <= 0 <= reach[1]:
             text += f", not clearly different from that of always giving each class {shares}"
         else:
@@ -292,9 +276,9 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     positive, negative = named(evaluation.positive), named(evaluation.negative)
     if math.isnan(estimate.value):
         return [f"The calibrated prevalence of {positive} is undefined: {estimate.undefined['value']}."]
-    shown = percent_with_interval(estimate.value, (estimate.low, estimate.high))
+    share = percent_with_interval(estimate.value, (estimate.low, estimate.high))
     where = "the target" if evaluation.statistics.target is not None else "these samples"
-    text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {shown}"
+    text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {share}"
     if evaluation.statistics.target is None:
         text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
     text += f"; this {ASSUMES}"
@@ -304,8 +288,6 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         top = int(np.argmax(estimate.shares))
         part = "Most" if estimate.shares[top] > 0.5 else "The largest part"
         source = _SOURCES[top].format(positive=positive, negative=negative)
-        text += (
-            f". {part} of the uncertainty ({100 * estimate.shares[top]:.0f} %) comes from {source} would narrow the "
-            "interval most"
-        )
+        much = f"{100 * estimate.shares[top]:.0f} %"
+        text += f". {part} of the uncertainty ({much}) comes from {source} would narrow the interval most"
     return [text + "."]

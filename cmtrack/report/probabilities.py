@@ -62,7 +62,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     where it is below the margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where the
     test finds nothing and the curve or an interval does; :data:`NONE`; "not tested", or "all came true".
     """
-    curve = _known(evaluation, "calibration", evaluation.calibration)
+    curve = curve_of(evaluation, "calibration")
     if curve is None:
         return None
     faults, slope = {}, evaluation.intervals.get("calibration/slope")
@@ -86,7 +86,7 @@ def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | No
     The result: as :func:`judgement`, of the section ``confidence/``: over-confident are predictions that are right less
     often than they say.
     """
-    curve = _known(evaluation, "confidence", evaluation.confidence_calibration)
+    curve = curve_of(evaluation, "confidence")
     if curve is None:
         return None
     side = _side(_mean_ends(evaluation, curve), curve)
@@ -121,9 +121,11 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains{small}."
 
 
-def _known(evaluation: Evaluation, section: str, curve: CalibrationCurve | None) -> CalibrationCurve | None:
-    there = f"{section}/error" in evaluation.metrics and evaluation.has_section(section)
-    return curve if there else None
+def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
+    """The reliability curve of a section that is there."""
+    if f"{section}/error" not in evaluation.metrics or not evaluation.has_section(section):
+        return None
+    return evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
 
 
 # -- the kinds of fault -----------------------------------------------------------------------------------------
@@ -167,15 +169,7 @@ def _parted(curve: CalibrationCurve) -> bool:
 
 
 def _slope(evaluation: Evaluation) -> str:
-    name = "calibration/slope"
-    return f"{fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))} (right: 1)"
-
-
-def _certain(curve: CalibrationCurve) -> list[tuple[int, float, float]]:
-    """Of the scores 1 and 0: (score, samples with it, those of them that it fails)."""
-    blocks = curve.table.blocks
-    lost = {1: blocks.negative, 0: blocks.positive}
-    return [(s, float(blocks.total[at].sum()), float(lost[s][at].sum())) for s in lost for at in [blocks.scores == s]]
+    return f"{fmt.shown(evaluation, 'calibration/slope')} (right: 1)"
 
 
 def _margin(curve: CalibrationCurve, margin: float) -> float:
@@ -264,12 +258,14 @@ def _beside(judged: _Judged, rows: int) -> str:
 
 def _failures(judged: _Judged) -> str:
     """The sentence on certain scores (0 or 100 %) that were wrong; empty without any."""
-    return "; ".join(
-        f"of {fmt.counted(samples, judged.noun)} given {100 * score} %, {fmt.count(wrong)} "
-        f"{'is' if wrong == 1 else 'are'} {judged.outcomes[1 - score]}"
-        for score, samples, wrong in _certain(judged.curve)
-        if wrong
-    )
+    blocks, parts = judged.curve.table.blocks, []
+    for score, lost in ((1, blocks.negative), (0, blocks.positive)):
+        at = blocks.scores == score
+        samples, wrong = fmt.counted(float(blocks.total[at].sum()), judged.noun), float(lost[at].sum())
+        if wrong:
+            are = "is" if wrong == 1 else "are"
+            parts.append(f"of {samples} given {100 * score} %, {fmt.count(wrong)} {are} {judged.outcomes[1 - score]}")
+    return "; ".join(parts)
 
 
 def _example(judged: _Judged) -> str:

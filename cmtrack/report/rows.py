@@ -159,10 +159,8 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
     actual, predicted, size = rows.actual, rows.predicted, len(evaluation.labels)
     right = right_rows(rows, composed)
     if composed is not None:
-        actual, predicted, size = (
-            *(composed.group_of_class[codes] for codes in (actual, predicted)),
-            len(composed.labels),
-        )
+        actual, predicted = (composed.group_of_class[codes] for codes in (actual, predicted))
+        size = len(composed.labels)
     predicted = np.where((actual == predicted) & ~right, size, predicted)  # a mismatch
     counted = slice(None) if rows.weights is None else rows.weights > 0
     places, counts = np.unique((actual * (size + 1) + predicted)[counted], return_counts=True)

@@ -62,9 +62,8 @@ class SegmentView:
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """A metric's name in a sentence, or a table's head."""
-        return fmt.metric_title(
-            metric, self.table.evaluation.positive, brief=brief, catalog=self.table.evaluation.catalog
-        )
+        evaluation = self.table.evaluation
+        return fmt.metric_title(metric, evaluation.positive, brief=brief, catalog=evaluation.catalog)
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """A sentence for each segment that is worse than the rest, of the first metric in which it is.
@@ -118,14 +117,11 @@ class SegmentView:
     def _entry(self, metric: str) -> Metric:
         return self.table.evaluation.catalog.lookup(metric)
 
-    def _lower(self, metric: str) -> bool:
-        return self._entry(metric).better == "lower"
-
     def side(self, metric: str, text: str) -> int:
         """-1 for a segment that is worse than the rest, 1 for a better one, 0 if the interval contains 0."""
         row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
-        return -sign if self._lower(metric) else sign
+        return -sign if self._entry(metric).better == "lower" else sign
 
 
 def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[SegmentView]:
@@ -192,9 +188,9 @@ def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
             numbers: dict[str, float | None] = {}
             for metric in view.metrics:
                 row, name = view.rows[metric][text], metric.rpartition("/")[2]
-                parts = ("value", "low", "high", "difference", "difference_low", "difference_high")
-                names = (name, *(f"{name}_{part}" for part in parts[1:]))
-                numbers |= {called: fmt.rounded(row[part]) for called, part in zip(names, parts, strict=True)}
+                parts = ("low", "high", "difference", "difference_low", "difference_high")
+                numbers |= {name: fmt.rounded(row["value"])}
+                numbers |= {f"{name}_{part}": fmt.rounded(row[part]) for part in parts}
                 shown.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
             sizes = view.rows[view.metrics[0]][text]["rows"]
             segment = f"{view.name}: {text}"

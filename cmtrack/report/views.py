@@ -105,7 +105,8 @@ def report_html(
     behind = behind_confusions(rows, joined=joined) if rows is not None and lists_rows(problems) else None
     opens = opened(behind)
     blocks = [figure_block(picture, opens) for picture in pictures.values()]
-    first = _first_picture(pictures)
+    reduced = [name for name in pictures if name.startswith("reduced_")]
+    first = reduced[-1] if reduced else next(iter(pictures), None)
     questions = []
     for key, question in narrative.QUESTIONS.items():
         sentences = [sentence for section, sentence in statements if section == key]
@@ -184,21 +185,11 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
             [plain(row["shown"]), row["rows"], *(plain(f"{one['value']} {one['interval']}") for one in row["cells"])]
             for row in table["rows"]
         ]
-        lines += [
-            "",
-            *markdown_table([table["name"], "samples", *table["heads"]], body),
-            "",
-            *(f"- {plain(text)}" for text in table["gaps"]),
-        ]
+        shown = markdown_table([table["name"], "samples", *table["heads"]], body)
+        lines += ["", *shown, "", *(f"- {plain(text)}" for text in table["gaps"])]
     if evaluation.warnings:
         lines += ["", "### What not to trust", "", *(f"- {plain(text)}" for text in evaluation.warnings)]
     return "\n".join(lines) + "\n"
-
-
-def _first_picture(pictures: Mapping[str, Picture]) -> str | None:
-    """The name of the figure that leads: the last reduced matrix, else the first of all."""
-    reduced = [name for name in pictures if name.startswith("reduced_")]
-    return reduced[-1] if reduced else next(iter(pictures), None)
 
 
 def table_json(evaluation: BaseEvaluation) -> str:

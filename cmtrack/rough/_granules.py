@@ -52,6 +52,4 @@ def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
     first = np.zeros(size, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last to be written is the first to appear
     order = np.argsort(first)
-    rank = np.empty(size, dtype=np.int64)
-    rank[order] = np.arange(size)
-    return rank[codes], first[order]
+    return np.argsort(order)[codes], first[order]

@@ -76,13 +76,13 @@ class AttributeSubsets:
         from cmtrack._pandas import pd
 
         sizes = self.members.sum(axis=1)
-        found = {frozenset(reduct) for reduct in self.reducts}
+        reducts = {frozenset(reduct) for reduct in self.reducts}
         subsets = [self._names(row) for row in self.members]
         frame = pd.DataFrame({
             "attributes": subsets,
             "n_attributes": sizes,
             "gamma": self.gamma,
-            "reduct": [frozenset(subset) in found for subset in subsets],
+            "reduct": [frozenset(subset) in reducts for subset in subsets],
         })  # fmt: skip
         order = np.lexsort((-self.gamma, sizes))
         return frame.iloc[order].reset_index(drop=True)
@@ -185,9 +185,9 @@ def _greedy(data: _Granules) -> _Found:
     most = _decided(data, everything)
     core = _needed(data, most)
     chosen = np.flatnonzero(core).tolist()
-    found = _decided(data, chosen)
-    judged = {tuple(chosen): found, tuple(everything): most}
-    while found < most:
+    decided = _decided(data, chosen)
+    judged = {tuple(chosen): decided, tuple(everything): most}
+    while decided < most:
         open_rows, group, size = _undecided(data, chosen)
         gains = {}
         for a in everything:
@@ -197,8 +197,8 @@ def _greedy(data: _Granules) -> _Found:
                 gains[a] = int(data.rows[open_rows][~impure].sum())
         best = max(gains, key=lambda a: (gains[a], -a))
         chosen.append(best)
-        found += gains[best]
-        judged[tuple(sorted(chosen))] = found
+        decided += gains[best]
+        judged[tuple(sorted(chosen))] = decided
     for a in sorted(set(chosen) - set(np.flatnonzero(core).tolist())):
         fewer = [b for b in chosen if b != a]
         judged[tuple(sorted(fewer))] = without = _decided(data, fewer)

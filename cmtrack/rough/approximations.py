@@ -12,12 +12,10 @@ example gives 1.226 for a share. The "gamma" of equation 3.6 is the share of hit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cmtrack import notebook
 from cmtrack.grouping import Label
@@ -97,11 +95,11 @@ class RoughApproximations:
         The shares of a class without samples are undefined and NaN.
         """
         metrics = [metric for metric in ROUGH.metrics if metric.of == "granules"]
-        found = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
+        out = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
         of_each = [(metric.name, metric.value(self)) for metric in metrics if metric.value and "<" in metric.name]
         for k, label in enumerate(self.labels):
-            found |= {name.replace("<label>", encode_label(label)): float(values[k]) for name, values in of_each}
-        return found
+            out |= {name.replace("<label>", encode_label(label)): float(values[k]) for name, values in of_each}
+        return out
 
     @property
     def undefined(self) -> dict[str, str]:
@@ -112,19 +110,16 @@ class RoughApproximations:
         """One row per class."""
         from cmtrack._pandas import pd
 
-        columns = {
-            "size": self.class_sizes,
-            "lower": self.lower,
-            "upper": self.upper,
-            "alpha": self.alpha,
-            "lower_share": self.lower_share,
-            "upper_share": self.upper_share,
-        }
+        names = ("lower", "upper", "alpha", "lower_share", "upper_share")
+        columns = {"size": self.class_sizes} | {name: getattr(self, name) for name in names}
         return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
 
     def figure(self) -> Figure:
         """Draw a bar per class from its lower to its upper approximation."""
-        return _figure(self.lower, self.upper, self.class_sizes, self.labels)
+        from cmtrack import plots
+
+        given = self.lower, self.upper, self.class_sizes, self.labels
+        return plots.plot_rough_approximations(*given, title="Rough approximations")
 
     def __repr__(self) -> str:
         numbers = f"gamma {self.gamma:.4g}, weighted_alpha {self.weighted_alpha:.4g}"
@@ -238,40 +233,34 @@ class RoughBounds:
     @property
     def metrics(self) -> dict[str, float]:
         """The numbers by their names in the catalog, such as ``rough/gamma_upper``; as in an evaluation."""
-        found = {"rough/gamma_upper": self.gamma_upper, "rough/alpha_upper": self.weighted_alpha_upper}
+        out = {"rough/gamma_upper": self.gamma_upper, "rough/alpha_upper": self.weighted_alpha_upper}
+        of_each = {name: getattr(self, name) for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")}
         for k, label in enumerate(self.labels):
-            prefix = f"rough/{encode_label(label)}"
-            found |= {
-                f"{prefix}/lower_upper_bound": float(self.lower_upper_bound[k]),
-                f"{prefix}/upper_lower_bound": float(self.upper_lower_bound[k]),
-                f"{prefix}/alpha_upper": float(self.alpha_upper[k]),
-            }
-        return found
+            out |= {f"rough/{encode_label(label)}/{name}": float(values[k]) for name, values in of_each.items()}
+        return out
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class; NaN where a bound needs the classifier of most frequent classes."""
         from cmtrack._pandas import pd
 
         unknown = np.full(len(self.labels), math.nan)
-        lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
-        columns = {
-            "size": self.class_sizes,
-            "hits": self.hits,
-            "lower_upper_bound": self.lower_upper_bound,
-            "majority_lower_upper_bound": unknown if lower is None else lower,
-            "union": self.union,
-            "upper_lower_bound": self.upper_lower_bound,
-            "majority_upper_lower_bound": unknown if upper is None else upper,
-            "alpha_upper": self.alpha_upper,
-        }
+        names = ("hits", "lower_upper_bound", "majority_lower_upper_bound", "union", "upper_lower_bound",
+                 "majority_upper_lower_bound", "alpha_upper")  # fmt: skip
+        columns = {"size": self.class_sizes} | {name: getattr(self, name) for name in names}
+        columns = {name: unknown if column is None else column for name, column in columns.items()}
         return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
 
     def figure(self) -> Figure:
         """Draw the sharpest bounds, a bar per class."""
+        from cmtrack import plots
+
         lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
         lower = self.lower_upper_bound if lower is None else lower
         upper = self.upper_lower_bound if upper is None else upper
-        return _figure(lower, upper, self.class_sizes, self.labels, self.condition_text)
+        return plots.plot_rough_approximations(
+            lower, upper, self.class_sizes, self.labels, condition=self.condition_text,
+            title="Bounds of the rough approximations",
+        )  # fmt: skip
 
     @property
     def condition_text(self) -> str:
@@ -315,7 +304,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     Raises
     ------
     TypeError
-        If it is no confusion matrix.
+        If it is not a confusion matrix.
     ValueError
         If it is empty, or cannot be that of a classifier of most frequent classes.
 
@@ -340,15 +329,11 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     labels = confusion_matrix.labels
     bounds = bounds_of_cells(cells, whole)
     kind = np.int64 if whole else np.float64
-    never = tuple(
-        label
-        for label, n, right in zip(labels, bounds["predicted"], bounds["hits"], strict=True)
-        if n > 0 and not right > 0
-    )
-    known: dict[str, Any] = {name: bounds[name].astype(kind) for name in _FIELDS}
+    never = tuple(labels[k] for k in np.flatnonzero((bounds["predicted"] > 0) & ~(bounds["hits"] > 0)))
+    arrays: dict[str, Any] = {name: bounds[name].astype(kind) for name in _FIELDS}
     if majority:
-        known |= {name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()}
-    return RoughBounds(labels, **known, condition_holds=False if never else None, never_right=never)
+        arrays |= {name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()}
+    return RoughBounds(labels, **arrays, condition_holds=False if never else None, never_right=never)
 
 
 def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:
@@ -369,17 +354,3 @@ def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatAr
         "majority_lower_upper_bound": bounds["hits"] - second,
         "majority_upper_lower_bound": bounds["predicted"] + 2 * missed,
     }
-
-
-def _figure(
-    lower: npt.ArrayLike,
-    upper: npt.ArrayLike,
-    sizes: npt.ArrayLike,
-    labels: Sequence[object],
-    condition: str | None = None,
-) -> Figure:
-    """Draw lower and upper approximations, or with a ``condition`` bounds of them."""
-    from cmtrack import plots
-
-    title = "Rough approximations" if condition is None else "Bounds of the rough approximations"
-    return plots.plot_rough_approximations(lower, upper, sizes, labels, condition=condition, title=title)

@@ -76,8 +76,8 @@ def _bounds(table: Table) -> dict[str, FloatArray]:
 def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
     """A metric of granules, by the attribute of a :class:`RoughApproximations`."""
     usual = {"low": 0, "high": 1, "interval": "", "headline": False, "source": f"{_DUENTSCH}, eq. 3.4"}
-    known = {**usual, "of": "granules", "reason": "no actual samples", **words}
-    return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **known)
+    fields = {**usual, "of": "granules", "reason": "no actual samples", **words}
+    return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **fields)
 
 
 _SIZE: dict[str, Any] = {"high": math.inf, "better": "", "source": "Pawlak (1982)"}

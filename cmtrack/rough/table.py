@@ -113,7 +113,7 @@ class GranuleTable:
         Raises
         ------
         ValueError
-            If a granule gets more than one class or none, or a row is of no granule of the table.
+            If a granule gets more than one class or none, or a row belongs to no granule of the table.
 
         Examples
         --------
@@ -122,19 +122,19 @@ class GranuleTable:
         >>> granule_table(X, ["out", "out", "in", "out"]).classifier(X, ["out", "out", "in", "in"])
         ('out', 'in')
         """
-        found = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
-        mixed = np.flatnonzero(~found.deterministic)
+        other = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
+        mixed = np.flatnonzero(~other.deterministic)
         if mixed.size:
-            given = [f"{label!r} {n}×" for label, n in zip(self.labels, found.counts[mixed[0]], strict=True) if n]
+            given = [f"{label!r} {n}×" for label, n in zip(self.labels, other.counts[mixed[0]], strict=True) if n]
             raise ValueError(
                 f"y_pred must be constant within granules, got {' and '.join(given)} in "
-                f"{found._granule(int(mixed[0]))}; {len(mixed)} of {len(found.values)} granules have several"
+                f"{other._granule(int(mixed[0]))}; {len(mixed)} of {len(other.values)} granules have several"
             )
-        assigned = dict(zip(found.values, found.majority(), strict=True))
-        known = set(self.values)
-        strange = [i for i, values in enumerate(found.values) if values not in known]
+        assigned = dict(zip(other.values, other.majority(), strict=True))
+        granules = set(self.values)
+        strange = [i for i, values in enumerate(other.values) if values not in granules]
         if strange:
-            raise ValueError(f"X must have rows of the table's granules only, got also {found._granule(strange[0])}")
+            raise ValueError(f"X must have rows of the table's granules only, got also {other._granule(strange[0])}")
         missing = [i for i, values in enumerate(self.values) if values not in assigned]
         if missing:
             raise ValueError(f"every granule needs a prediction, got none for {self._granule(missing[0])}")
@@ -162,13 +162,13 @@ class GranuleTable:
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
         """The bounds that the classifier's confusion matrix gives, with the condition under which they hold checked.
 
-        Those for a classifier of most frequent classes are there where it is one.
+        Those for a classifier of most frequent classes are given where it is one.
         """
         assigned = self._assigned(classifier)
-        own = self.counts[np.arange(len(assigned)), assigned]
-        broken = tuple(np.flatnonzero(own == 0).tolist())
-        found = rough_bounds(self.confusion_matrix(classifier), majority=bool((own == self.counts.max(axis=1)).all()))
-        return replace(found, condition_holds=not broken, broken_by=broken)
+        hits = self.counts[np.arange(len(assigned)), assigned]
+        broken = tuple(np.flatnonzero(hits == 0).tolist())
+        limits = rough_bounds(self.confusion_matrix(classifier), majority=bool((hits == self.counts.max(axis=1)).all()))
+        return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def attribute_subsets(self) -> AttributeSubsets:
         """Quality of approximation with fewer attributes; see :func:`cmtrack.attribute_subsets`.

@@ -112,10 +112,10 @@ def fewest_by_moves(
         best = None
         for move in _moves(left, size, tables, gap_of):
             moved(move)
-            found = gap_of(*tables)
+            new_gap = gap_of(*tables)
             moved(move, -1)
-            if found < gap:
-                best, gap = move, found
+            if new_gap < gap:
+                best, gap = move, new_gap
         if best is None:
             return None
         moved(best)
@@ -154,11 +154,11 @@ class Corrected(NamedTuple):
     value : float
         Rows by which A leads.
     low, high : float
-        Interval of it, over rows drawn anew.
+        Interval of the lead, were the rows drawn again.
     variance : float
-        Of these rows' number, over their labels.
+        Of the lead in these rows, over their labels.
     probability : float
-        That in these rows the order is the other one.
+        Probability that the order in these rows is the other one.
 
     Examples
     --------
@@ -281,18 +281,18 @@ class Deciding:
     order : int or None
         Labels that turn the order: the fewest, all in A's favour. None where relabelling does not turn it.
     exact : bool
-        Whether no fewer do; otherwise at most so many are needed.
+        Whether this is the least number; otherwise it is an upper bound.
     tied : int or None
-        Labels that leave the two tied: the fewest of accuracy, by McNemar's mid-p; of a mean loss at most so many, by
-        Wald. 0 where they are tied as it is, None of other metrics.
+        Labels that leave the two tied: for accuracy the fewest, by McNemar's mid-p; for a mean loss an upper bound, by
+        Wald. 0 where they are tied already, None for other metrics.
     follow : float
         Share of A's mistakes in which the label, being A's answer, turns the order: ``(a - b) / (a + b + w)``.
     noise : float or None
-        The rate that was given; None of a matrix, too.
+        The rate that was given; None for a matrix, too.
     labels_right : Corrected or None
         The lead, were the labels right, under the given noise; None without noise.
     probability_any : float
-        The same where any row is wrong at the rate, whatever the runs say. NaN of a matrix.
+        The same if any row's label is wrong at this rate, whatever the runs answer. NaN for a matrix.
     usual : float
         The probability that independent errors in 5 % of the labels turn the order, for the sentence.
 

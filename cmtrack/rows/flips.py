@@ -44,13 +44,13 @@ class Flips:
         of the part's rows, arrays (S,), with the ends of exact intervals (Clopper, Pearson 1934). Of several parts
         those of all 2 S shares of broken and fixed rows hold together (Bonferroni).
     alone : ndarray of shape (S,)
-        p-value of as many broken as fixed rows: McNemar's, mid-p (Fagerland, Lydersen, Laake 2013).
+        p-value of the hypothesis of as many broken as fixed rows: McNemar's, mid-p (Fagerland, Lydersen, Laake 2013).
     pvalues : ndarray of shape (S,)
         The same, adjusted for the number of parts (Holm 1979).
     pvalue : float
-        Of the parts not being unlike in what is broken and fixed: chi-square of broken by fixed rows, by all tables
-        with the same margins where an expected count is below 5. NaN of one part, and where rows have fractional
-        weights or belong together.
+        Of the hypothesis that the parts are alike in what is broken and fixed: chi-square of broken and fixed rows by
+        part, over all tables with the same margins where an expected count is below 5. NaN for one part, and where rows
+        have fractional weights or belong together.
     confidence_level : float
         At which the intervals of all parts hold together.
     level : float
@@ -93,7 +93,7 @@ class Flips:
         first, second, changed : ndarray of shape (n,), bool
             Whether each run is right, and whether their predictions differ.
         parts : (values, codes), optional
-            What divides the rows, and each row's place in it.
+            The values that divide the rows, and the place of each row's value.
         weights, clusters : ndarray of shape (n,), optional
             int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters, a share is worth
             as many rows as ``share (1 - share) / error^2``.

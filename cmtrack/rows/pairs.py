@@ -20,7 +20,8 @@ class Pair(NamedTuple):
     both, only_first, only_second, neither : number
         Rows (or their weight) that these get right.
     either : float
-        Share where at least one is right: the ceiling of any rule that picks one of the two answers, and no forecast.
+        Share where at least one is right: an upper bound for any rule that chooses one of the two answers, not a
+        forecast.
     either_ends : (low, high)
         Wilson's interval.
     gain : float

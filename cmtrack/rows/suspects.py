@@ -35,7 +35,8 @@ def expected_by_difficulty(counts: Any) -> tuple[float, float, float]:
     """Rows that difficulty alone lets all M runs miss: alpha, beta and their number E.
 
     The misses of a row are beta-binomial. It is fitted to the rows that some run gets right, by the likelihood
-    truncated at M with the penalty ``0.05 (ln^2 alpha + ln^2 beta)``; then ``E = N p_M / (1 - p_M)`` of their number N.
+    truncated at M with the penalty ``0.05 (ln^2 alpha + ln^2 beta)``; then ``E = N p_M / (1 - p_M)`` with N their
+    number.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class Missed:
     """Rows that several runs miss.
 
     It says how many more rows all runs miss than the difficulty of rows explains. Mistakes that runs share look like
-    wrong labels: it does not say that a label is wrong. Only runs that were not trained on the rows tell anything.
+    wrong labels: it does not say that a label is wrong. Only runs that were not trained on the rows are evidence.
 
     Attributes
     ----------
@@ -88,8 +89,8 @@ class Missed:
     all : int
         Rows that all runs miss.
     expected : float
-        Of them, as many as difficulty explains: see :func:`cmtrack.rows.expected_by_difficulty`, summed over the
-        classes. NaN of fewer than 4 runs.
+        How many of them difficulty explains: see :func:`cmtrack.rows.expected_by_difficulty`, summed over the classes.
+        NaN for fewer than 4 runs.
     excess : float
         ``all - expected``.
     counts : ndarray of shape (M + 1,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from cmtrack.segments.columns import SegmentColumn
 from cmtrack.statistics.attributes import combine
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
+Kept: TypeAlias = dict[tuple[int, ...], tuple[IntArray, IntArray]]
+"""By columns: the keys of their slices of enough rows, and the slices' numbers."""
 MAX_SLICES = 200_000
 _CELLS = 4096
 """Cells of a table of several columns; where a pair of columns alone has more, only its own slices are cells."""
@@ -55,10 +57,10 @@ class Lattice:
 
     def sums(self, values: FloatArray | IntArray | None) -> FloatArray:
         """Per-slice sums of a per-unit value, shape (S,); None counts the units."""
-        found = np.zeros(len(self.slices))
+        out = np.zeros(len(self.slices))
         for block in self.blocks:
-            found += block.selection @ np.bincount(block.codes, values, block.size).astype(np.float64)
-        return found
+            out += block.selection @ np.bincount(block.codes, values, block.size).astype(np.float64)
+        return out
 
     def by_cluster(self, owner: IntArray, values: FloatArray) -> Any:
         """Sums of one value over the units of each cluster in each slice: csr_array of shape (S, clusters)."""
@@ -85,7 +87,7 @@ def lattice(
     slices: list[tuple[tuple[int, int], ...]] = []
     supports: list[IntArray] = []
     largest = seen = 0
-    kept: dict[tuple[int, ...], tuple[IntArray, IntArray]] = {}
+    large: Kept = {}
     sizes = [len(column.texts) for column in columns]
     for chosen in [c for n in range(1, depth + 1) for c in combinations(range(len(columns)), n)]:
         places, cells = _cells(codes, sizes, chosen)
@@ -100,13 +102,13 @@ def lattice(
                 f"a search must have at most {MAX_SLICES:,} segments, got more: give fewer columns, or a min_rows "
                 f"above {least}"
             )
-        kept[chosen] = (cells[enough], np.arange(len(slices), len(slices) + len(enough)))
+        large[chosen] = (cells[enough], np.arange(len(slices), len(slices) + len(enough)))
         supports.append(support[enough])
         listed = cells[enough].tolist()
         values = [divmod(key, sizes[chosen[1]]) for key in listed] if len(chosen) == 2 else [(key,) for key in listed]
-        slices.extend(tuple(zip(chosen, own, strict=True)) for own in values)
+        slices.extend(tuple(zip(chosen, cell, strict=True)) for cell in values)
     counts = np.concatenate(supports) if supports else np.zeros(0, dtype=np.int64)
-    blocks = tuple(_blocks(codes, sizes, kept, len(slices)))
+    blocks = tuple(_blocks(codes, sizes, large, len(slices)))
     return Lattice(tuple(slices), counts, blocks, largest, seen)
 
 
@@ -127,22 +129,22 @@ def _cells(codes: Sequence[IntArray], sizes: Sequence[int], chosen: tuple[int, .
     return place[keys], cells
 
 
-def _blocks(
-    codes: Sequence[IntArray], sizes: Sequence[int], kept: dict[tuple[int, ...], tuple[IntArray, IntArray]], n: int
-) -> list[Block]:
-    found = []
+def _blocks(codes: Sequence[IntArray], sizes: Sequence[int], kept: Kept, n: int) -> list[Block]:
+    blocks = []
     left = dict(kept)
     while left:
         first = max(left, key=len)
         held, size = codes[first[0]], sizes[first[0]]
         for more in first[1:]:
             held, size = combine(held, size, codes[more], sizes[more])
-        if size > _CELLS:
-            found.append(_alone(codes, sizes, first, left.pop(first), n))
-            continue
         block = set(first)
         others = sorted({c for chosen in left for c in chosen} - block)
-        while others:
+        alone = size > _CELLS
+        if alone:  # one cell for each of its slices, and one for all other units
+            keys, key = left[first][0], _keys(codes, sizes, first)
+            held, size = np.searchsorted(keys, key), len(keys) + 1
+            held[np.append(keys, -1)[held] != key] = len(keys)
+        while others and not alone:
             gains = [sum(c in chosen and set(chosen) <= block | {c} for chosen in left) for c in others]
             best = max(range(len(others)), key=gains.__getitem__)
             column = others.pop(best)
@@ -153,48 +155,22 @@ def _blocks(
                 if many <= _CELLS:
                     held, size = wider, many
                     block.add(column)
-        served = [chosen for chosen in left if set(chosen) <= block]
-        found.append(_block(codes, sizes, held, size, {chosen: left.pop(chosen) for chosen in served}, n))
-    return found
+        served = [first] if alone else [chosen for chosen in left if set(chosen) <= block]
+        blocks.append(_block(codes, sizes, held, size, {chosen: left.pop(chosen) for chosen in served}, n))
+    return blocks
 
 
-def _block(
-    codes: Sequence[IntArray],
-    sizes: Sequence[int],
-    held: IntArray,
-    size: int,
-    served: dict[tuple[int, ...], tuple[IntArray, IntArray]],
-    n: int,
-) -> Block:
+def _block(codes: Sequence[IntArray], sizes: Sequence[int], held: IntArray, size: int, served: Kept, n: int) -> Block:
     from scipy.sparse import csr_array
 
     unit = np.zeros(size, dtype=np.int64)
     unit[held] = np.arange(len(held))  # some unit of each cell
     rows, cells = [], []
     for chosen, (keys, numbers) in served.items():
-        own = _keys(codes, sizes, chosen)[unit]
-        place = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        inside = keys[place] == own
+        key = _keys(codes, sizes, chosen)[unit]
+        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        inside = keys[place] == key
         rows.append(numbers[place[inside]])
         cells.append(np.flatnonzero(inside))
     row, cell = np.concatenate(rows), np.concatenate(cells)
     return Block(held, size, csr_array((np.ones(len(row)), (row, cell)), shape=(n, size)))
-
-
-def _alone(
-    codes: Sequence[IntArray],
-    sizes: Sequence[int],
-    chosen: tuple[int, ...],
-    kept: tuple[IntArray, IntArray],
-    n: int,
-) -> Block:
-    """The table of a crossing of many cells: one cell for each of its slices, and one for all other units."""
-    from scipy.sparse import csr_array
-
-    keys, numbers = kept
-    own = _keys(codes, sizes, chosen)
-    place = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-    place[keys[place] != own] = len(keys)
-    size = len(keys) + 1
-    selection = csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))), shape=(n, size))
-    return Block(place, size, selection)

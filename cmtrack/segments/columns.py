@@ -32,7 +32,7 @@ class SegmentColumn:
     ----------
     name : str
     values : tuple of length S
-        The value of each segment: a text, number or boolean, None of the rows without one; of numbers that were cut,
+        The value of each segment: a text, number or boolean, None for the rows without one; for numbers that were cut,
         both ends of a part.
     texts : tuple of str, of length S
         The same for people and for names, all different.
@@ -116,12 +116,12 @@ def search_columns(
     >>> region.texts, age.texts
     (('north', 'south'), ('≤ 24', '> 24'))
     """
-    found = []
+    columns_read = []
     for name, one in attribute_columns(data, names, SEGMENTS).items():
         numbers = _numbers(one)
         many = numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS
-        found.append(cut_at_quantiles(str(name), one, n_rows, bins) if many else _column(str(name), one, n_rows))
-    return tuple(found)
+        columns_read.append(cut_at_quantiles(str(name), one, n_rows, bins) if many else _column(str(name), one, n_rows))
+    return tuple(columns_read)
 
 
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
@@ -159,14 +159,14 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
         raise TypeError(f"segment column {name!r} must hold numbers to be cut, got {np.asarray(values).dtype}")
     check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
-    known = numbers[~missing]
-    if len(known):
-        inner = np.quantile(known, np.arange(1, bins) / bins, method="inverted_cdf")
-        ends = np.unique(inner[inner < known.max()])
+    present = numbers[~missing]
+    if len(present):
+        inner = np.quantile(present, np.arange(1, bins) / bins, method="inverted_cdf")
+        ends = np.unique(inner[inner < present.max()])
     else:
         ends = np.zeros(0)
-    if not len(ends) and len(np.unique(known)) > 1:
-        ends = np.unique(known)[-2:-1]  # most rows have the greatest number
+    if not len(ends) and len(np.unique(present)) > 1:
+        ends = np.unique(present)[-2:-1]  # most rows have the greatest number
     codes = np.searchsorted(ends, numbers, side="left").astype(np.int64)
     codes[missing] = len(ends) + 1
     shown = _shown(ends)

@@ -54,8 +54,8 @@ class Estimates:
     errors : ndarray of shape (S,)
         Standard errors, NaN where none is known.
     n : ndarray of shape (S,), optional
-        Of a share (recall, accuracy): the effective number of samples in its denominator. Its intervals are then
-        Wilson's, and ``errors`` are not read by them.
+        For a share (recall, accuracy): the effective number of samples in its denominator. Its intervals are then
+        Wilson's, and do not use ``errors``.
     degrees : ndarray of shape (S,), optional
         Degrees of freedom of the errors, where they rest on few clusters.
     bounds : (low, high)
@@ -108,7 +108,7 @@ class Estimates:
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
         """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
 
-        NaN where no error is known; an error of exactly 0 is none, but for a share.
+        NaN where no error is known; an error of exactly 0 counts as unknown, except for a share.
         """
         z = _quantiles(level, self.degrees, len(self.values))
         with np.errstate(all="ignore"):
@@ -123,9 +123,9 @@ class Estimates:
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval of each value: those of :meth:`arms`, of shares of fewer than 20 hits or misses exact.
 
-        At the level of several intervals Wilson's of rare events hold together too seldom (at .95 in .81 of samples;
-        with nine hits expected in each of ten segments in .91); Clopper and Pearson's (1934) do. Where the error rests
-        on few clusters, its level is that of Student's quantile.
+        At the level of several intervals Wilson's intervals of rare events are simultaneous too seldom (at .95 in .81
+        of samples; with nine hits expected in each of ten segments in .91); Clopper and Pearson's (1934) do. Where the
+        error rests on few clusters, its level is that of Student's quantile.
         """
         down, up = self.arms(level)
         low, high = self.values - down, self.values + up
@@ -166,8 +166,8 @@ class Estimates:
         degrees = np.full(len(self.values), math.inf) if self.degrees is None else self.degrees
         for k in np.flatnonzero(self.known):
             n, value, error = None if self.n is None else float(self.n[k]), float(self.values[k]), float(self.errors[k])
-            found = within_bounds(scale, value, error, level, bounds, n, float(degrees[k]))
-            ends[:, k] = (math.nan, math.nan) if found is None else found
+            interval = within_bounds(scale, value, error, level, bounds, n, float(degrees[k]))
+            ends[:, k] = (math.nan, math.nan) if interval is None else interval
         return ends[0], ends[1]
 
 
@@ -217,7 +217,7 @@ def differences(
 
     Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side has fewer than 20
     samples an interval excludes 0 only if Fisher's exact test (1935) at its level agrees; where such a side has
-    clusters or sampling weights, which the test does not know, never. Others: Wald.
+    clusters or sampling weights, which the test does not allow for, it never excludes 0. Others: Wald.
 
     Parameters
     ----------
@@ -332,10 +332,10 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     """Gap and ratio of the extremes, with intervals that allow for the choice of the extremes.
 
     The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between the greatest lower
-    and the greatest upper limit of all pairs' simultaneous intervals; of two segments it is the difference to the rest,
-    at its level. The intervals of differences are those of
-    :func:`differences`, of ratios the same on the scale of logarithms, with 1 where the gap's holds 0. The raw gap
-    itself is too large on average.
+    and the greatest upper limit of all pairs' simultaneous intervals; for two segments it is the difference to the
+    rest, at its level. The intervals of differences are those of :func:`differences`; those of ratios are the same on
+    the scale of logarithms, and contain 1 where the gap's interval contains 0. The raw gap itself is too large on
+    average.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ def shrink(values: Any, errors: Any) -> Shrinkage:
     Parameters
     ----------
     values, errors : array-like of shape (S,)
-        Errors of 0 are not known errors, and their values are left out.
+        Errors of 0 count as unknown; values with such an error are left out.
 
     Examples
     --------
@@ -447,18 +447,18 @@ def shrink(values: Any, errors: Any) -> Shrinkage:
     g, se = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if g.shape != se.shape or g.ndim != 1:
         raise ValueError(f"values and errors must have one entry per segment, got {g.shape} and {se.shape}")
-    known = np.isfinite(g) & np.isfinite(se) & (se > 0)
+    usable = np.isfinite(g) & np.isfinite(se) & (se > 0)
     out = np.full(len(g), math.nan)
-    if not known.any():
+    if not usable.any():
         return Shrinkage(math.nan, math.nan, out)
-    g, variance = g[known], se[known] ** 2
+    g, variance = g[usable], se[usable] ** 2
     w = 1 / variance
     spread = float(w @ (g - (w @ g) / w.sum()) ** 2)
     scale = float(w.sum() - (w @ w) / w.sum())
     between = max(0.0, (spread - (len(g) - 1)) / scale) if len(g) > 1 and scale > 0 else 0.0
     weights = 1 / (variance + between)
     mean = float(weights @ g / weights.sum())
-    out[known] = mean + between / (between + variance) * (g - mean)
+    out[usable] = mean + between / (between + variance) * (g - mean)
     return Shrinkage(between, mean, out)
 
 
@@ -466,8 +466,8 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     """Numbers of the segments from worst to best by their shrunken values, shape (S,).
 
     The errors of shares are those of (k + 1) / (n + 2), so that a small segment of value 1 or 0 has one. Where chance
-    explains all differences, and among equals, the segment of more rows stands first; without a value or an error it
-    stands last.
+    explains all differences, and among equals, the segment of more rows is first; one without a value or an error is
+    last.
 
     Parameters
     ----------
@@ -484,9 +484,9 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     """
     if better not in ("higher", "lower"):
         raise ValueError(f'better must be "higher" or "lower", got {better!r}')
-    found = shrunken(estimates)
-    keys = found.values if better == "higher" else -found.values
-    keys = np.where(np.isfinite(keys), keys if found.between > 0 else 0.0, math.inf)
+    shrunk = shrunken(estimates)
+    keys = shrunk.values if better == "higher" else -shrunk.values
+    keys = np.where(np.isfinite(keys), keys if shrunk.between > 0 else 0.0, math.inf)
     return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
 
 
@@ -555,8 +555,8 @@ def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
     d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if d.shape != se.shape or d.ndim != 1:
         raise ValueError(f"differences and errors must have one entry per segment, got {d.shape} and {se.shape}")
-    known = np.isfinite(d) & np.isfinite(se) & (se > 0)
-    d, se = d[known], se[known]
+    usable = np.isfinite(d) & np.isfinite(se) & (se > 0)
+    d, se = d[usable], se[usable]
     if len(d) < 2:
         return Interaction(math.nan, math.nan, math.nan, len(d))
     squares = (d / se) ** 2

@@ -8,7 +8,7 @@ segments that were found so are biased: they were chosen for being bad.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,11 +48,11 @@ class SearchedSegment:
     value, low, high : float
         Its mean, and an interval that holds for all searched segments together. Biased where the segment was chosen.
     rest, difference, difference_low, difference_high : float
-        The mean of all rows outside, the difference to it, and that one's interval, all segments together.
+        The mean of all rows outside, the difference to it, and its simultaneous interval.
     divergence : float
         The difference to the mean of all rows (DivExplorer's).
     score : float
-        SliceLine's at alpha .95; NaN where losses are negative, or for two models.
+        SliceLine's score at alpha .95; NaN where losses are negative, or for two models.
     z : float
         Standardised sum of deviations; positive is worse. NaN where nothing varies.
     p_adjusted : float
@@ -95,7 +95,7 @@ class SegmentSearch:
     Attributes
     ----------
     segments : tuple of SearchedSegment
-        By falling z (of two models: by falling absolute z).
+        By falling z (for two models: by falling absolute z).
     searched : int
         Number of segments of enough rows: every adjusted p-value and interval accounts for all of them.
     rows : int
@@ -108,7 +108,7 @@ class SegmentSearch:
     confidence_level : float
         At which all intervals hold together; ``level`` is that of each.
     notes : tuple of str
-        What a reader must know: the bias, columns that were cut.
+        What a reader must know, such as the bias and columns that were cut.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def worst_segments(
     better : "lower" or "higher"
         Of the values.
     where : array-like of shape (n,), bool, optional
-        The metric's own rows: of recall those of the class. By default all.
+        The metric's own rows: for recall those of the class. By default all.
     weights : array-like of shape (n,), optional
         Integers are numbers of equal rows, floats sampling weights; rows of weight 0 are left out.
     clusters : array-like of shape (n,), optional
@@ -196,7 +196,7 @@ def worst_segments(
     depth : 1 or 2
         2 searches crossings of two columns, too.
     min_rows : int
-        Rows that a segment must have.
+        Least number of rows of a segment.
     n_permutations : int, default 999
     confidence_level : float
     seed : int
@@ -230,7 +230,7 @@ def worst_segments(
     if better not in ("higher", "lower"):
         raise ValueError(f'better must be "higher" or "lower", got {better!r}')
     options = _Options.checked(depth, min_rows, n_permutations, confidence_level, seed)
-    rows = _Rows.read(columns, {"values": values}, where, weights, clusters)
+    rows = _Rows(columns, {"values": values}, where, weights, clusters)
     x, sign = rows.values["values"], 1.0 if better == "lower" else -1.0
     mean = float(x @ rows.weights / rows.weights.sum())
     units = rows.units(x - mean, nested=True)
@@ -256,8 +256,7 @@ def worst_segments(
     score = _sliceline(*loss, share) if least >= 0 else share * math.nan
     notes = [f"All {len(x):,} rows have the same value: no segment differs."] if flat else [BIASED]
     notes += units.notes
-    order = np.lexsort((-slices.rows, -np.nan_to_num(z, nan=-math.inf)))
-    return _result(columns, slices, units, (inside, outside), (z, p, score), order, mean, notes, options)
+    return _result(columns, slices, units, (inside, outside), (z, z, p, score), mean, notes, options)
 
 
 def differing_segments(
@@ -276,8 +275,8 @@ def differing_segments(
 ) -> SegmentSearch:
     """Find the segments where two models differ on the same rows.
 
-    Under the null hypothesis the difference of a row, or the sum of a cluster's in a segment, has either sign alike:
-    the models do not differ in any segment.
+    Under the null hypothesis the difference of a row, or the sum of a cluster's differences in a segment, is as likely
+    positive as negative: the models do not differ in any segment.
 
     Parameters
     ----------
@@ -306,7 +305,7 @@ def differing_segments(
     ('region = south', 0.5, 0.001)
     """
     options = _Options.checked(depth, min_rows, n_permutations, confidence_level, seed)
-    rows = _Rows.read(columns, {"first": first, "second": second}, where, weights, clusters)
+    rows = _Rows(columns, {"first": first, "second": second}, where, weights, clusters)
     d = rows.values["first"] - rows.values["second"]
     mean = float(d @ rows.weights / rows.weights.sum())
     units = rows.units(d, nested=False)
@@ -317,8 +316,7 @@ def differing_segments(
     most = (_over(np.abs(drawn), scale[:, None]).max(axis=0, initial=-math.inf) for drawn in draw)
     p = _adjusted(np.abs(z), most, n_permutations)
     inside, outside = _estimates(slices, units, 0.0, False)
-    order = np.lexsort((-slices.rows, -np.nan_to_num(np.abs(z), nan=-math.inf)))
-    return _result(columns, slices, units, (inside, outside), (z, p, z * math.nan), order, mean, [BIASED], options)
+    return _result(columns, slices, units, (inside, outside), (np.abs(z), z, p, z * math.nan), mean, [BIASED], options)
 
 
 # -- rows ----------------------------------------------------------------------------------------------
@@ -359,21 +357,12 @@ class _Units:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class _Rows:
     """The metric's own rows, checked."""
 
-    columns: Sequence[SegmentColumn]
-    codes: list[IntArray]
-    values: dict[str, FloatArray]
-    weights: FloatArray
-    sampled: bool
-    clusters: IntArray | None
-
-    @classmethod
-    def read(
-        cls, columns: Sequence[SegmentColumn], values: dict[str, Any], where: Any, weights: Any, clusters: Any
-    ) -> _Rows:
+    def __init__(
+        self, columns: Sequence[SegmentColumn], values: dict[str, Any], where: Any, weights: Any, clusters: Any
+    ) -> None:
         if not columns:
             raise ValueError("columns must have at least one segment column, got none")
         if not all(isinstance(column, SegmentColumn) for column in columns):
@@ -392,26 +381,22 @@ class _Rows:
                 raise ValueError(f"{name} must have one number per row, got {np.shape(given)} for {n:,} rows")
             arrays[name] = np.asarray(given)
         checked = as_weights(weights, n)
-        mask = _mask(where, n)
-        if checked is not None:
-            mask = mask & (checked > 0)
+        mask = _mask(where, n) & (True if checked is None else checked > 0)
         if not mask.any():
             raise ValueError(f"the metric must have rows to search, got none of {n:,}")
-        groups = None if clusters is None else encode_groups(clusters, n)[mask]
-        codes = [column.codes[mask] for column in columns]
+        groups = None if clusters is None else encode_groups(clusters, n)
         taken = {name: to_float_array(name, array[mask]) for name, array in arrays.items()}
-        numbers = np.ones(int(mask.sum())) if checked is None else checked[mask].astype(np.float64)
-        sampled = checked is not None and checked.dtype.kind == "f"
-        if checked is not None and not sampled:
-            times = checked[mask].astype(np.int64)
-            if int(times.sum()) > MAX_UNITS:
-                raise ValueError(f"weights must stand for at most {MAX_UNITS:,} rows, got {int(times.sum()):,}")
-            codes = [np.repeat(one, times) for one in codes]
-            taken = {name: np.repeat(one, times) for name, one in taken.items()}
-            groups, numbers = None if groups is None else np.repeat(groups, times), np.ones(int(times.sum()))
+        self.columns, self.sampled = columns, checked is not None and checked.dtype.kind == "f"
+        times: Any = 1 if checked is None or self.sampled else checked[mask].astype(np.int64)
+        if np.sum(times) > MAX_UNITS:
+            raise ValueError(f"weights must stand for at most {MAX_UNITS:,} rows, got {int(times.sum()):,}")
+        rows = np.repeat(np.flatnonzero(mask), times)
+        self.codes = [column.codes[rows] for column in columns]
+        self.values = {name: np.repeat(one, times) for name, one in taken.items()}
+        self.weights = checked[rows].astype(np.float64) if checked is not None and self.sampled else np.ones(len(rows))
+        self.clusters: IntArray | None = None
         if groups is not None:
-            groups = np.unique(groups, return_inverse=True)[1].astype(np.int64, copy=False)
-        return cls(columns, codes, taken, numbers, sampled, groups)
+            self.clusters = np.unique(groups[rows], return_inverse=True)[1].astype(np.int64, copy=False)
 
     def units(self, deviations: FloatArray, nested: bool) -> _Units:
         """The rows, or the clusters; ``nested`` refuses clusters in several segments of a column."""
@@ -441,10 +426,10 @@ class _Rows:
         filled, notes = [], []
         for column, codes in zip(self.columns, self.codes, strict=True):
             missing = column.values.index(None) if None in column.values else -1
-            known = codes != missing
+            present = codes != missing
             first = np.full(n, missing, dtype=np.int64)
-            first[owner[known]] = codes[known]
-            filled.append(np.where(known, codes, first[owner]))
+            first[owner[present]] = codes[present]
+            filled.append(np.where(present, codes, first[owner]))
             apart = len(np.unique(owner[first[owner] != filled[-1]]))
             if apart:
                 raise ValueError(
@@ -496,9 +481,20 @@ def _batches(n: int) -> Iterator[int]:
         yield min(_AT_ONCE, n - start)
 
 
-def _select(slices: Lattice, tables: Sequence[FloatArray]) -> FloatArray:
-    """Sums of slices (S, b) from tables (b, cells)."""
-    return sum(block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True))
+def _drawn(
+    slices: Lattice, options: _Options, codes: Sequence[IntArray], draw: Callable[[], tuple[Any, FloatArray | None]]
+) -> Iterator[FloatArray]:
+    """Sums of slices (S, b) of the units that are drawn, of their values or, for None, of ones.
+
+    ``codes``: the cell of each unit in each table.
+    """
+    for batch in _batches(options.n_permutations):
+        tables = [np.empty((batch, block.size)) for block in slices.blocks]
+        for i in range(batch):
+            some, values = draw()
+            for cells, table in zip(codes, tables, strict=True):
+                table[i] = np.bincount(cells[some], values, table.shape[1])
+        yield sum(block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True))
 
 
 def _draw_two(slices: Lattice, deviations: FloatArray, options: _Options) -> Iterator[FloatArray]:
@@ -510,47 +506,40 @@ def _draw_two(slices: Lattice, deviations: FloatArray, options: _Options) -> Ite
     usual, rare, k = (low, high, many) if 2 * many <= units else (high, low, units - many)
     base = usual * slices.sums(None)[:, None]
     alone = slices.blocks[0]
-    by_cells = len(slices.blocks) == 1 and 8 * alone.size < k and units < 10**9
-    colours = np.bincount(alone.codes, minlength=alone.size)
-    for batch in _batches(options.n_permutations):
-        if by_cells:
-            tables = [rng.multivariate_hypergeometric(colours, k, batch, "marginals").astype(np.float64)]
-        else:
-            tables = [np.empty((batch, block.size)) for block in slices.blocks]
-            for i in range(batch):
-                chosen = rng.choice(units, k, replace=False, shuffle=False)
-                for block, table in zip(slices.blocks, tables, strict=True):
-                    table[i] = np.bincount(block.codes[chosen], minlength=block.size)
-        yield base + (rare - usual) * _select(slices, tables)
+    if len(slices.blocks) == 1 and 8 * alone.size < k and units < 10**9:
+        colours = np.bincount(alone.codes, minlength=alone.size)
+        batches = _batches(options.n_permutations)
+        tables = (rng.multivariate_hypergeometric(colours, k, batch, "marginals") for batch in batches)
+        counts: Iterator[FloatArray] = (alone.selection @ table.astype(np.float64).T for table in tables)
+    else:
+        codes = [block.codes for block in slices.blocks]
+        counts = _drawn(slices, options, codes, lambda: (rng.choice(units, k, replace=False, shuffle=False), None))
+    return (base + (rare - usual) * sums for sums in counts)
 
 
 def _draw_orders(slices: Lattice, deviations: FloatArray, options: _Options) -> Iterator[FloatArray]:
     """Sums (S, b) of deviations in random order."""
     rng, mixed = np.random.default_rng(options.seed), deviations.copy()
-    for batch in _batches(options.n_permutations):
-        tables = [np.empty((batch, block.size)) for block in slices.blocks]
-        for i in range(batch):
-            rng.shuffle(mixed)
-            for block, table in zip(slices.blocks, tables, strict=True):
-                table[i] = np.bincount(block.codes, mixed, block.size)
-        yield _select(slices, tables)
+
+    def shuffled() -> tuple[Any, FloatArray]:
+        rng.shuffle(mixed)
+        return ..., mixed
+
+    return _drawn(slices, options, [block.codes for block in slices.blocks], shuffled)
 
 
 def _draw_signs(slices: Lattice, units: _Units, options: _Options) -> Iterator[FloatArray]:
     """Sums (S, b) of differences with random signs, one for each cluster."""
     rng, there = np.random.default_rng(options.seed), units.sums != 0
     left = units.sums[there]
-    codes = [block.codes[there] for block in slices.blocks]
     owner = None if units.owner is None else units.owner[there]
     size = len(left) if owner is None else units.n_clusters
-    for batch in _batches(options.n_permutations):
-        tables = [np.empty((batch, block.size)) for block in slices.blocks]
-        for i in range(batch):
-            signs = 2.0 * rng.integers(0, 2, size, dtype=np.int8) - 1.0
-            flipped = left * (signs if owner is None else signs[owner])
-            for block, own, table in zip(slices.blocks, codes, tables, strict=True):
-                table[i] = np.bincount(own, flipped, block.size)
-        yield _select(slices, tables)
+
+    def flipped() -> tuple[Any, FloatArray]:
+        signs = 2.0 * rng.integers(0, 2, size, dtype=np.int8) - 1.0
+        return ..., left * (signs if owner is None else signs[owner])
+
+    return _drawn(slices, options, [block.codes[there] for block in slices.blocks], flipped)
 
 
 def _products(slices: Lattice, units: _Units, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -586,7 +575,7 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
     s, w = units.sums, units.weights
     squares = [_products(slices, units, *pair) for pair in ((s, s), (s, w), (w, w))]
     totals = [(inside := slices.sums(one), float(one.sum()) - inside) for one in (s, w)]
-    found = []
+    sides = []
     for side, count in enumerate(_counts(slices, units)):
         ss, sw, ww = (pair[side] for pair in squares)
         total, weight = (pair[side] for pair in totals)
@@ -595,23 +584,23 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
             variance = np.maximum(ss - 2 * value * sw + value**2 * ww, 0.0)
             if units.clustered:
                 variance *= np.where(count > 1, count / (count - 1), 1.0)
-            error, known = np.sqrt(variance) / weight, weight**2 / ww
+            error, size = np.sqrt(variance) / weight, weight**2 / ww
         degrees = np.maximum(count - 1, 1.0) if units.clustered else None
         value = value + mean
         if not shares:
-            found.append(Estimates(value, error, None, degrees))
+            sides.append(Estimates(value, error, None, degrees))
             continue
         value = np.clip(np.round(value, 14), 0.0, 1.0)
         error = np.where((value > 0) & (value < 1), error, 0.0)
-        found.append(Estimates(value, error, np.atleast_1d(size_of_share(value, error, known)), degrees))
-    return found[0], found[1]
+        sides.append(Estimates(value, error, np.atleast_1d(size_of_share(value, error, size)), degrees))
+    return sides[0], sides[1]
 
 
 def _sliceline(loss: FloatArray, mean: float, share: FloatArray) -> FloatArray:
     """SliceLine's score (Sagadeeva, Boehm 2021): relative loss against relative size."""
     with np.errstate(all="ignore"):
-        found = SLICELINE_ALPHA * (loss / mean - 1) - (1 - SLICELINE_ALPHA) * (1 / share - 1)
-    return np.where(np.isfinite(found), found, math.nan)
+        score = SLICELINE_ALPHA * (loss / mean - 1) - (1 - SLICELINE_ALPHA) * (1 / share - 1)
+    return np.where(np.isfinite(score), score, math.nan)
 
 
 def _result(
@@ -619,13 +608,13 @@ def _result(
     slices: Lattice,
     units: _Units,
     sides: tuple[Estimates, Estimates],
-    tests: tuple[FloatArray, FloatArray, FloatArray],
-    order: IntArray,
+    tests: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     mean: float,
     notes: list[str],
     options: _Options,
 ) -> SegmentSearch:
-    (inside, outside), (z, p, score) = sides, tests
+    (inside, outside), (worse, z, p, score) = sides, tests
+    order = np.lexsort((-slices.rows, -np.nan_to_num(worse, nan=-math.inf)))
     gaps = differences(inside, outside, options.confidence_level, len(slices.slices))
     low, high = inside.ends(gaps.level)
     clusters = _counts(slices, units)[0].astype(np.int64) if units.clustered else None
@@ -633,13 +622,13 @@ def _result(
         inside.values, low, high, outside.values, gaps.values, gaps.low, gaps.high,
         inside.values - mean, score, z, p,
     ))[:, order].T.tolist()  # fmt: skip
-    found = []
+    segments = []
     many = [None] * len(order) if clusters is None else clusters.tolist()
     for k, numbers in zip(order.tolist(), table, strict=True):
         where = tuple((columns[c].name, columns[c].texts[v]) for c, v in slices.slices[k])
-        found.append(SearchedSegment(where, int(slices.rows[k]), many[k], *numbers))
+        segments.append(SearchedSegment(where, int(slices.rows[k]), many[k], *numbers))
     return SegmentSearch(
-        tuple(found), len(found), int(units.rows.sum()), units.n_clusters if units.clustered else None, mean,
+        tuple(segments), len(segments), int(units.rows.sum()), units.n_clusters if units.clustered else None, mean,
         options.depth, options.min_rows, options.n_permutations, options.seed, options.confidence_level, gaps.level,
         (*notes, *(column.note for column in columns if column.note)),
     )  # fmt: skip

@@ -53,8 +53,8 @@ def find_source(table: Any) -> Source | None:
     """
     if isinstance(table, Source):
         return table
-    found = (import_module(f"cmtrack.sources.{name}").opened(table) for name in MODULES)
-    return next((source for source in found if source is not None), None)
+    sources = (import_module(f"cmtrack.sources.{name}").opened(table) for name in MODULES)
+    return next((source for source in sources if source is not None), None)
 
 
 def open_source(table: Any) -> Source:
@@ -63,7 +63,7 @@ def open_source(table: Any) -> Source:
     Raises
     ------
     TypeError
-        If it is no table.
+        If it is not a table.
     ValueError, FileNotFoundError
         As of :func:`find_source`.
 

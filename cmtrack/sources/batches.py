@@ -83,11 +83,11 @@ class Work:
             scores, lengths = _lists(batch.column(columns.scores[0]))
         else:
             scores = tuple(_numbers(batch.column(name)) for name in columns.scores)
-        known = self.kernel.labels is not None
+        numbered = self.kernel.labels is not None
         return Batch(
             batch.num_rows if copies is None else int(copies.sum()),
-            None if columns.y_true is None else _labels(batch.column(columns.y_true), known),
-            None if columns.y_pred is None else _labels(batch.column(columns.y_pred), known),
+            None if columns.y_true is None else _labels(batch.column(columns.y_true), numbered),
+            None if columns.y_pred is None else _labels(batch.column(columns.y_pred), numbered),
             scores,
             None if columns.weight is None else _numbers(batch.column(columns.weight)),
             None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
@@ -111,10 +111,10 @@ def rows_at_once(width: int) -> int:
 
 def unpacked(packed: Any) -> Tally:
     """The tally of a partition."""
-    found = pickle.loads(zlib.decompress(bytes(packed)))
-    if isinstance(found, Exception):
-        raise found
-    return found
+    result = pickle.loads(zlib.decompress(bytes(packed)))
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def packed_sum(packed: Iterable[Any]) -> bytes:
@@ -183,8 +183,8 @@ def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]
         column = column.dictionary_decode()
     if not is_list(column.type):
         raise ValueError(f"y_prob must hold lists of numbers, got {column.type}")
-    found = pc.fill_null(pc.list_value_length(column), -1).value_counts().to_pylist()
-    lengths = Counter({int(each["values"]): each["counts"] for each in found})
+    lengths_counted = pc.fill_null(pc.list_value_length(column), -1).value_counts().to_pylist()
+    lengths = Counter({int(each["values"]): each["counts"] for each in lengths_counted})
     if len(lengths) != 1 or min(lengths) < 1:
         return (), lengths
     values = _numbers(column.flatten()).reshape(len(column), -1)

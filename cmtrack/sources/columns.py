@@ -87,7 +87,7 @@ def choose_columns(
     ValueError
         If a column is not there, or a pattern matches none.
     TypeError
-        If a name is no text.
+        If a name is not a text.
 
     Examples
     --------
@@ -104,10 +104,10 @@ def choose_columns(
     if y_prob is None:
         scores: tuple[str, ...] = ()
     elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
-        found = match_pattern(y_prob, [name for name in names if name not in single.values()], what)
-        if not found:
+        matched = match_pattern(y_prob, [name for name in names if name not in single.values()], what)
+        if not matched:
             raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
-        declared, scores = tuple(found), tuple(found.values())
+        declared, scores = tuple(matched), tuple(matched.values())
     elif isinstance(y_prob, Mapping):
         declared, scores = tuple(y_prob), tuple(y_prob.values())
     elif isinstance(y_prob, str):
@@ -186,9 +186,9 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
         kind = _shown(schema.field(columns.row_ids).type)
         raise ValueError(f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}")
     for name in columns.dividing:
-        found = schema.field(name).type
-        if label_kind(found) is None and not pa.types.is_temporal(found):
-            raise ValueError(f"segments must hold texts, numbers, booleans or times, got {_shown(found)} in {name!r}")
+        stored = schema.field(name).type
+        if label_kind(stored) is None and not pa.types.is_temporal(stored):
+            raise ValueError(f"segments must hold texts, numbers, booleans or times, got {_shown(stored)} in {name!r}")
     lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
     if lists and len(columns.scores) > 1:
         raise ValueError(
@@ -228,7 +228,7 @@ def label_kind(kind: pa.DataType) -> type | None:
         (str, (pa.types.is_string, pa.types.is_large_string, _is_string_view)),
         (object, (pa.types.is_null,)),
     )
-    return next((found for found, tests in kinds if any(test(kind) for test in tests)), None)
+    return next((name for name, tests in kinds if any(test(kind) for test in tests)), None)
 
 
 def _check_number(what: str, name: str, kind: pa.DataType) -> None:

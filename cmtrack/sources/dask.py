@@ -36,8 +36,8 @@ class DaskCluster(Cluster):
     def categories(self, name: str) -> list[Any] | None:
         """The categories of a categorical column, where they are known."""
         column = self.frame[name]
-        known = hasattr(column.dtype, "categories") and column.cat.known
-        return list(column.cat.categories) if known else None
+        are_known = hasattr(column.dtype, "categories") and column.cat.known
+        return list(column.cat.categories) if are_known else None
 
     def tallies(self, work: Work) -> Iterable[Any]:
         """The sum of the tallies of all partitions."""

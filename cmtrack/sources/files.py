@@ -122,19 +122,19 @@ def opened(table: Any) -> FileStream | None:
 
 def _files(paths: list[Any]) -> list[str]:
     """Paths and globs as DuckDB reads them; a folder stands for all its files."""
-    found = []
+    out = []
     for part in paths:
         path = Path(part)
         if "://" in str(part) or not path.is_dir():
             if path.exists():
                 open_file(path, own=True).close()
-            found.append(str(part))
+            out.append(str(part))
             continue
         inside = [kind for kind in (*PARQUET, *CSV) if any(path.rglob(f"*{kind}"))]
         if not inside:
             raise FileNotFoundError(f"the folder {str(path)!r} holds no {', '.join((*PARQUET, *CSV))} file")
-        found += [str(path / "**" / f"*{kind}") for kind in inside]
-    return found
+        out += [str(path / "**" / f"*{kind}") for kind in inside]
+    return out
 
 
 def _first_line(error: Exception) -> str:

@@ -28,9 +28,9 @@ class RayCluster(Cluster):
     @property
     def schema(self) -> pa.Schema:
         """Names and kinds of all columns; null for those that Arrow has no kind for."""
-        found = self.data.schema()
-        kinds = [kind if isinstance(kind, pa.DataType) else pa.null() for kind in found.types]
-        return pa.schema([pa.field(name, kind) for name, kind in zip(found.names, kinds, strict=True)])
+        fields = self.data.schema()
+        kinds = [kind if isinstance(kind, pa.DataType) else pa.null() for kind in fields.types]
+        return pa.schema([pa.field(name, kind) for name, kind in zip(fields.names, kinds, strict=True)])
 
     def tallies(self, work: Work) -> Iterable[Any]:
         """The tally of each block, as Ray finishes them."""

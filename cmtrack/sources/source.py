@@ -79,14 +79,14 @@ class Stream(Source):
         batches = _Shared(work.whole(self.batches(work.columns.names)))
 
         def tally(_: int) -> Tally:
-            own = Tally(work.kernel)
+            counted = Tally(work.kernel)
             try:
                 for batch in batches:
-                    own.add(work.read(batch))
+                    counted.add(work.read(batch))
                     watch(batch.num_rows)
             finally:
                 batches.stop()  # after an error the others need not go on
-            return own
+            return counted
 
         with ThreadPoolExecutor(n_threads()) as pool:
             tallies = pool.map(tally, range(n_threads()))

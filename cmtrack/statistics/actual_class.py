@@ -91,8 +91,10 @@ def _fill(losses: FloatArray, impossible: BoolArray, values: FloatArray, own: Fl
     np.maximum(brier, 0.0, out=brier)
     if len(values) == 2:
         brier *= 0.5
-    np.divide(own, np.sqrt(square), out=spherical, where=square > 0)
-    if not square.all():
+    if square.all():
+        np.divide(own, np.sqrt(square, out=square), out=spherical)
+    else:
+        np.divide(own, np.sqrt(square), out=spherical, where=square > 0)
         spherical[square <= 0] = 0.0
     np.subtract(1.0, spherical, out=spherical)
 
@@ -197,17 +199,11 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class RankCounts(Record):
+class RankCounts(plain.Table):
     """Rows by actual class and the rank of its probability.
 
     ``table``, SparseCounts of shape (K, K): entry (k, r): rows, or weight, of class k that r classes stand before.
     """
-
-    table: SparseCounts
-
-    def to_plain(self) -> Any:
-        """The table as plain data."""
-        return plain.encode_table(self.table)
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> RankCounts:
@@ -230,15 +226,7 @@ class RankCounts(Record):
         return cls(SparseCounts.of_array(counts))
 
     @property
-    def counts(self) -> Counts:
-        """The whole table (K, K), made anew."""
-        return self.table.array()
-
-    @property
     def by_rank(self) -> FloatArray:
         """The rows, or weight, of each rank, shape (K,)."""
         size = self.table.shape[1]
         return np.bincount(self.table.places % size, self.table.sums, size).astype(np.float64, copy=False)
-
-    def __add__(self, other: RankCounts) -> RankCounts:
-        return RankCounts(self.table + other.table)

@@ -89,9 +89,9 @@ def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -
         missing = missing | np.isnan(array)
     elif array.dtype.kind not in "iubUS":
         return _encode_objects(f"{called.column} {name!r}", array)
-    known = array[~missing] if missing.any() else array
-    distinct, inverse = _distinct(known)
-    if len(known) == len(array):
+    present = array[~missing] if missing.any() else array
+    distinct, inverse = _distinct(present)
+    if len(present) == len(array):
         return inverse, distinct.tolist()
     codes = np.zeros(len(array), dtype=np.int64)
     codes[~missing] = inverse

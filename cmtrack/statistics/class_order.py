@@ -11,6 +11,7 @@ from cmtrack.grouping import Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts, in_order
 from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.confusion import places_of as places_of
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import IntArray
@@ -19,12 +20,6 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segmented import MOMENTS, SegmentCounts, Segmented
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.statistics.top_scores import TopScoreCounts
-
-
-def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
-    """The place in ``old`` of each label of ``new``, the same labels in another order."""
-    place = {label: k for k, label in enumerate(old)}
-    return np.array([place[label] for label in new], dtype=np.int64)
 
 
 def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistics:

@@ -43,14 +43,14 @@ class ClassScoreCounts(Record):
 
     def one_vs_rest(self, k: int) -> ScoreCounts:
         """The probability of class k with two channels: rows of the class, and others."""
-        own = self.tables[k]
+        table = self.tables[k]
         if not self.by_actual_class:
-            return own
-        return own.channels((k,), tuple(c for c in range(len(self.tables)) if c != k))
+            return table
+        return table.channels((k,), tuple(c for c in range(len(self.tables)) if c != k))
 
     def to_plain(self) -> Any:
         """The counts of each class as plain data."""
-        return [own.to_plain() for own in self.tables]
+        return [table.to_plain() for table in self.tables]
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> ClassScoreCounts:
@@ -74,8 +74,8 @@ class ClassTally(ScoreTally):
     def __init__(self, n_classes: int, limit: int) -> None:
         super().__init__(n_classes, channels_of(n_classes), limit)
 
-    def add_block(self, block: ClassBlock, values: FloatArray) -> None:
-        """Count one block of probabilities (K, b), in the order of its classes."""
+    def add_block(self, block: ClassBlock, values: npt.NDArray[Any]) -> None:
+        """Count one block of probabilities (K, b), of any precision, in the order of its classes."""
         channel: npt.NDArray[Any] = block.codes.astype(np.int8)
         if self.n_channels == 2:
             channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
@@ -108,7 +108,7 @@ class HitCounts(Record):
     def to_plain(self) -> Any:
         """The counts, and the pairs that are hits, as plain data."""
         accept = {"accept": plain.encode_array(self.accept.astype(np.int64))} if len(self.accept) else {}
-        return {**accept, "tables": [own.to_plain() for own in self.tables]}
+        return {**accept, "tables": [table.to_plain() for table in self.tables]}
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> HitCounts:
@@ -135,9 +135,9 @@ class HitTally(ScoreTally):
         self.accept = accept
         self.patterns = [Pattern.of(step) for step in accept]
 
-    def add_block(self, block: ClassBlock, values: FloatArray, predicted: IntArray) -> None:
-        """Count one block of probabilities (K, b) and predicted classes (b,), in the order of its classes."""
-        score, hit = hit_probabilities(values, block.codes, predicted, self.patterns)
+    def add_block(self, block: ClassBlock, values: FloatArray, predicted: IntArray, own: npt.NDArray[Any]) -> None:
+        """Count one block of probabilities (K, b), predicted classes and theirs (b,), in the order of its classes."""
+        score, hit = hit_probabilities(values, own, block.codes, predicted, self.patterns)
         self.add(score, (~hit).view(np.int8), block.weights)
 
     def result(self) -> HitCounts:
@@ -171,9 +171,9 @@ class Pattern:
         score is: what is equal but for rounding is a tie.
         """
         together = np.zeros((len(self.members), len(predicted)))
-        for own, members in zip(together, self.members, strict=True):
+        for row, members in zip(together, self.members, strict=True):
             for k in members:
-                own += values[k]
+                row += values[k]
         sums = picked(together, self.number[predicted])
         if any(len(members) > 1 for members in self.members):
             np.minimum(np.round(sums, 12, out=sums), 1.0, out=sums)
@@ -181,15 +181,16 @@ class Pattern:
 
 
 def hit_probabilities(
-    values: FloatArray, codes: IntArray, predicted: IntArray, patterns: Sequence[Pattern]
+    values: FloatArray, own: npt.NDArray[Any], codes: IntArray, predicted: IntArray, patterns: Sequence[Pattern]
 ) -> tuple[FloatArray, BoolArray]:
     """The probability that predictions are hits, and whether they are: of the classes, and of each step.
 
     ``values``, shape (K, b): probabilities.
+    ``own``, shape (b,): those of the predicted classes.
     ``codes``, ``predicted``, shape (b,): actual and predicted classes.
     ``scores``, ``hits``, shape (1 + S, b).
     """
-    scores = np.stack([picked(values, predicted), *(pattern.sums(values, predicted) for pattern in patterns)])
+    scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])
     hits = np.stack(
         [codes == predicted, *(pattern.accept.take(codes * len(values) + predicted) for pattern in patterns)]
     )

@@ -127,10 +127,10 @@ class Statistics:
 
     def to_plain(self) -> dict[str, Any]:
         """The parts by name as plain data, without those that do not apply."""
-        kept = {item.name: getattr(self, item.name) for item in fields(self)}
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: value if isinstance(value, (int, float)) else value.to_plain()
-            for name, value in kept.items()
+            for name, value in parts.items()
             if value is not None
         }
 
@@ -190,11 +190,11 @@ def collect(counting: Counting, actual: Codes, predicted: Codes | None, **more: 
 
     The arguments and the errors are those of :func:`count_rows`.
     """
-    kept, predicted = count_rows(counting, actual, predicted, **more)
+    counts, predicted = count_rows(counting, actual, predicted, **more)
     digest = _digest(actual, counting.labels)
-    for one in (kept, kept.get("squares", {})):
+    for one in (counts, counts.get("squares", {})):
         one["digest"] = digest
-    return finished(kept), predicted
+    return finished(counts), predicted
 
 
 def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
@@ -208,13 +208,13 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
     if not isinstance(rows, Predictions) or rows.source is None or rows.source.ranking_only:
         squares = None if statistics.squares is None else replace(statistics.squares, decisions=None)
         return replace(statistics, decisions=None, squares=squares)
-    own = DecisionCounts.of_rows(rows, costs)
+    decisions = DecisionCounts.of_rows(rows, costs)
     squares = statistics.squares
     if squares is not None:
         assert rows.weights is not None  # they are fractions
         squared = replace(rows, weights=rows.weights**2)
         squares = replace(squares, decisions=DecisionCounts.of_rows(squared, costs))
-    return replace(statistics, decisions=own, squares=squares)
+    return replace(statistics, decisions=decisions, squares=squares)
 
 
 def count_rows(
@@ -254,12 +254,12 @@ def count_rows(
     predicted : Codes of n rows
     """
     labels = counting.labels
-    kept: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
         rows = ScorePass(counting, actual, probabilities, weights, predicted, best, exact_rows, threads)
-        kept = rows.run()
-        kept["scaled_rows"] = probabilities.scaled_rows
+        counts = rows.run()
+        counts["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
     by_segment = partial(count_segments, counting, actual, predicted, segments, probabilities, threads=threads)
@@ -269,7 +269,7 @@ def count_rows(
         if probabilities is not None:
             squares = replace(rows, weights=squared, predicted=predicted, best=None).run()
         squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
-        kept["squares"] = squares
+        counts["squares"] = squares
         if segments:
             squares["segments"] = by_segment(weights=squared)
     if pairs is None:
@@ -277,10 +277,10 @@ def count_rows(
     for own in (pairs, pairs.base):
         if own is not None:
             own.setflags(write=False)
-    kept["matrix"] = ConfusionMatrix(pairs, labels)
+    counts["matrix"] = ConfusionMatrix(pairs, labels)
     if segments:
-        kept["segments"] = by_segment(weights=weights)
-    return kept, predicted
+        counts["segments"] = by_segment(weights=weights)
+    return counts, predicted
 
 
 def of_segments(
@@ -304,16 +304,16 @@ def of_segments(
         squares = of_segments(whole.squares, column, step, places, outside)
     scores = None if step is None else counts.group_scores(step.in_positive)
     digests = LabelDigest.unordered_each(counts.rows.reshape(-1, len(labels)), labels)
-    found = []
-    for k, (own, squared) in enumerate(zip(counts.each(), squares, strict=True)):
-        kept: dict[str, Any] = {"losses": own.losses, "ranks": own.ranks}
-        if own.moments is not None:
-            kept["moments"] = own.moments.components(slice(0, len(labels)))
+    out = []
+    for k, (segment, squared) in enumerate(zip(counts.each(), squares, strict=True)):
+        parts: dict[str, Any] = {"losses": segment.losses, "ranks": segment.ranks}
+        if segment.moments is not None:
+            parts["moments"] = segment.moments.components(slice(0, len(labels)))
         if scores is not None:
-            kept["score_moments"] = ScoreMoments(*(getattr(scores[0], name)[k] for name in MOMENTS))
-            kept["labels_variance"] = float(scores[1][k])
-        found.append(Statistics(ConfusionMatrix(own.matrix, labels), digests[k], squares=squared, **kept))
-    return found
+            parts["score_moments"] = ScoreMoments(*(getattr(scores[0], name)[k] for name in MOMENTS))
+            parts["labels_variance"] = float(scores[1][k])
+        out.append(Statistics(ConfusionMatrix(segment.matrix, labels), digests[k], squares=squared, **parts))
+    return out
 
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:

@@ -12,7 +12,7 @@ from cmtrack import notebook
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import as_weights
+from cmtrack.statistics.inputs import IntArray, as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.records import Record
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
@@ -128,8 +128,7 @@ class ConfusionMatrix(Record):
         """The same counts with all of ``labels`` in their order; labels that are new have no samples."""
         if labels == self.labels:
             return self
-        index = {label: code for code, label in enumerate(labels)}
-        place = [index[label] for label in self.labels]
+        place = places_of(labels, self.labels)
         spread = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
         spread[np.ix_(place, place)] = self.counts
         return ConfusionMatrix(spread, labels)
@@ -161,6 +160,12 @@ class ConfusionMatrix(Record):
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.matrix(self.to_frame()))
+
+
+def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
+    """The place in ``old`` of each label of ``new``, which are all among them."""
+    place = {label: k for k, label in enumerate(old)}
+    return np.array([place[label] for label in new], dtype=np.int64)
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:

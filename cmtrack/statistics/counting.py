@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.sparse import csr_array
 
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.records import Record
-from cmtrack.statistics.room import room
+from cmtrack.statistics.room import kept, room
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
@@ -78,6 +79,9 @@ class CompactCodes:
 
 def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The entry of each column of ``values`` (M, b) in one of its rows (b,)."""
+    if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
+        ends = np.searchsorted(rows, np.arange(len(values) + 1))
+        return np.concatenate([own[start:stop] for own, (start, stop) in zip(values, pairwise(ends), strict=True)])
     columns = np.arange(values.shape[1])
     if not values.flags.c_contiguous:
         return np.asarray(values[rows, columns])
@@ -107,8 +111,8 @@ def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
     """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
     total = zeros(size, weights)
     if _FEW * len(codes) < size:  # a table that is nearly empty, as of many classes, is not passed over
-        found, place = np.unique(codes, return_inverse=True)
-        total[found] = count_block(place, len(found), weights)
+        present, place = np.unique(codes, return_inverse=True)
+        total[present] = count_block(place, len(present), weights)
         return total
     for rows in blocks(len(codes), max(BLOCK, size)):  # a block per pass over the totals, which should stay in cache
         total += count_block(codes[rows], size, None if weights is None else weights[rows])
@@ -122,15 +126,16 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 
 
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), in their order, shape (T, size), in a :func:`room`.
+    """Sums of ``values`` (n,) by codes 0..size-1 (n,), int32, in their order, shape (size,), in a :func:`room`.
 
-    SciPy's sparse rows do it in less than half the time of :func:`numpy.bincount`, which looks for the range first.
+    A sparse row of SciPy does it in less than half the time of :func:`numpy.bincount`, which looks for the range first;
+    to make one takes longer.
     """
-    kind: type[np.signedinteger[Any]] = np.int32 if codes.size < 1 << 31 else np.int64
-    rows = csr_array((len(codes), size), dtype=values.dtype)  # given at once, parts of larger arrays would be copied
-    rows.indptr = (np.arange(len(codes) + 1) * codes.shape[1]).astype(kind)
-    rows.indices, rows.data = codes.reshape(-1).astype(kind, copy=False), values.reshape(-1)
-    return np.asarray(rows.toarray(out=room(f"sums of {values.dtype}", rows.shape, values.dtype)))
+    row = kept(f"row of {size} {values.dtype}", lambda: csr_array((1, size), dtype=values.dtype))
+    row.indptr, row.indices, row.data = np.array([0, len(codes)], dtype=np.int32), codes, values
+    sums: npt.NDArray[Any] = row.toarray(out=room("sums", row.shape, values.dtype))[0]
+    row.indices = row.data = row.indptr[:0]  # what was given is not held on to
+    return sums
 
 
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
@@ -185,6 +190,8 @@ class SparseCounts(Record):
         return SparseCounts.of_codes(places, shape, self.sums)
 
     def __add__(self, other: SparseCounts) -> SparseCounts:
+        if math.prod(self.shape) <= BLOCK:
+            return SparseCounts.of_array(self.array() + other.array())
         places = np.union1d(self.places, other.places)
         return SparseCounts(self.shape, places, self.at(places) + other.at(places))
 

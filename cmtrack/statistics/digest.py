@@ -35,8 +35,8 @@ class LabelDigest:
     rows : int
         How many there are.
     content : int, optional
-        The sum over the rows of a sequence, which is what is left of it when it is put together with rows in no
-        order; None where the rows have no order.
+        The sum over the rows of a sequence, which is all that remains when it is merged with rows in no order; None
+        where the rows have no order.
 
     Examples
     --------
@@ -159,10 +159,6 @@ def _powers() -> npt.NDArray[np.uint64]:
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
     """The hash of each label, shape (K,)."""
-    return np.array([_hash(label) for label in labels], dtype=np.uint64)
-
-
-def _hash(label: Label) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(str(label).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
-    )
+    texts = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    hashes = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64)

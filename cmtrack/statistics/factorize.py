@@ -55,14 +55,14 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
     for rows in blocks(len(array), _BLOCK):
         words = np.ascontiguousarray(array[rows]).view(word).reshape(-1, width)
         keys = words @ factors
-        found = table.find(keys)
-        if (found < 0).any():
-            if not table.add(keys, words, found < 0):
+        places = table.find(keys)
+        if (places < 0).any():
+            if not table.add(keys, words, places < 0):
                 return None
-            found = table.find(keys)
-        if not np.array_equal(table.words.take(found, axis=0), words):  # two strings of one hash
+            places = table.find(keys)
+        if not np.array_equal(table.words.take(places, axis=0), words):  # two strings of one hash
             return None
-        codes.put(rows, found, len(table.words))
+        codes.put(rows, places, len(table.words))
     return codes.array, table.words.view(array.dtype).ravel().tolist()
 
 
@@ -236,7 +236,9 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         nulls = values.null_count() if callable(values.null_count) else values.null_count
         if nulls:
             _no_missing(name, np.asarray(values.is_null()))
-    array = as_array(_rectangular(name, values))
+    if isinstance(values, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in values):
+        raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
+    array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -255,12 +257,6 @@ def _what_rows_are(name: str, array: npt.NDArray[Any]) -> str:
     if np.isin(array, (0, 1)).all():
         return f"; one-hot rows become labels as classes[{name}.argmax(axis=1)]"
     return "; probabilities are given as y_prob="
-
-
-def _rectangular(name: str, values: Any) -> Any:
-    if isinstance(values, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in values):
-        raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
-    return values
 
 
 def _no_missing(name: str, missing: npt.NDArray[np.bool_]) -> None:

@@ -41,13 +41,9 @@ class NumberFaults:
         )
 
     def __add__(self, other: NumberFaults) -> NumberFaults:
-        return NumberFaults(
-            self.missing + other.missing,
-            self.infinite + other.infinite,
-            self.outside + other.outside,
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-        )
+        how: dict[str, Any] = {"low": np.minimum, "high": np.maximum}
+        both = {name: (ours, getattr(other, name)) for name, ours in vars(self).items()}
+        return NumberFaults(**{name: how.get(name, np.add)(*pair) for name, pair in both.items()})
 
     def refuse_missing(self, column: int, what: str, also: str, n_rows: int, part: str) -> None:
         """Raise the error of missing or infinite numbers in a column, if there are any."""
@@ -82,17 +78,8 @@ class Faults:
     worst: float = 0.0
 
     def __add__(self, other: Faults) -> Faults:
-        return Faults(
-            self.n_rows + other.n_rows,
-            self.missing + other.missing,
-            self.unknown + other.unknown,
-            self.lengths + other.lengths,
-            _sum(self.scores, other.scores),
-            _sum(self.weights, other.weights),
-            self.fractions + other.fractions,
-            self.off + other.off,
-            max(self.worst, other.worst),
-        )
+        both = {name: (ours, getattr(other, name)) for name, ours in vars(self).items()}
+        return Faults(**{name: max(pair) if name == "worst" else _sum(*pair) for name, pair in both.items()})
 
     def __bool__(self) -> bool:
         numbers = (self.scores, self.weights)
@@ -103,21 +90,21 @@ class Faults:
         """The faults with those of a column of labels."""
         rows = label_rows(values)
         missing = sum(n for label, n in rows if is_missing(label) or label in (np.inf, -np.inf))
-        known = set(order) if order is not None else set()
+        labels = set(order) if order is not None else set()
         strange = {
-            (name, label): n for label, n in rows if order is not None and not is_missing(label) and label not in known
+            (name, label): n for label, n in rows if order is not None and not is_missing(label) and label not in labels
         }
         return replace(self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange))
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
         """The faults with those of columns of probabilities."""
         ends = (-np.inf, np.inf) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
-        found = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
+        faults = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
         if len(columns) < 2 or normalize == DECISIONS:
-            return found
+            return faults
         off = np.abs(np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1)
         wrong = off > most_off(normalize)
-        return replace(found, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
+        return replace(faults, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
 
     def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
         """The faults with those of weights."""
@@ -125,8 +112,8 @@ class Faults:
         wrong = given[np.isfinite(given)] if weights_are == FREQUENCY else given[:0]
         wrong = wrong[not_whole(wrong)]
         fractions = Counter({float(wrong[0]): len(wrong)} if len(wrong) else {})
-        found = _sum(self.weights, NumberFaults.find([given], 0.0, np.inf))
-        return replace(self, weights=found, fractions=self.fractions + fractions)
+        faults = _sum(self.weights, NumberFaults.find([given], 0.0, np.inf))
+        return replace(self, weights=faults, fractions=self.fractions + fractions)
 
     def refuse(
         self, what: tuple[str, str], parts: Sequence[str], normalize: Normalize, order: Sequence[Label], declared: bool
@@ -174,7 +161,7 @@ class Faults:
             shown = {("null" if length < 0 else length): n for length, n in sorted(self.lengths.items())}
             raise ValueError(
                 f"y_prob must hold lists of one length in column {name!r}, got {total - self.lengths[usual]} of "
-                f"{total} rows that have not {usual}: rows by length are {shown}"
+                f"{total} rows that do not have {usual}: rows by length are {shown}"
             )
 
     def _refuse_missing(self, name: str, shown: str) -> None:
@@ -201,9 +188,9 @@ def label_rows(values: Any) -> list[tuple[Any, int]]:
     """Each label of an Arrow or NumPy column, None for rows without one, and its number of rows."""
     if hasattr(values, "value_counts"):
         return [(plain(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()]
-    found, rows = np.unique(values, return_counts=True)
-    return list(zip(found.tolist(), rows.tolist(), strict=True))
+    labels, rows = np.unique(values, return_counts=True)
+    return list(zip(labels.tolist(), rows.tolist(), strict=True))
 
 
-def _sum(ours: NumberFaults | None, theirs: NumberFaults | None) -> NumberFaults | None:
+def _sum(ours: Any, theirs: Any) -> Any:
     return ours + theirs if ours is not None and theirs is not None else ours or theirs

@@ -188,15 +188,15 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
     if not named:
         return out
     leader, first, index = named[0]
-    for _, part, own in parts:
-        if _is_default(own) and _contradicts(own, index):
+    for _, part, names in parts:
+        if _is_default(names) and _contradicts(names, index):
             raise ValueError(
                 f"the rows of {first} and {part} must be in one order: their indexes hold the same keys in another "
                 "order, and one is the default 0 to n - 1, so it cannot be known whether rows go by index or by "
                 f"position; {_WAY_OUT}"
             )
-    for name, part, own in named[1:]:
-        order = _order(first, index, part, own)
+    for name, part, names in named[1:]:
+        order = _order(first, index, part, names)
         if order is None:
             continue
         if leader != next(iter(columns)):

@@ -149,18 +149,18 @@ class Tally:
             self._kept = kept if self._kept is None else merged(self._kept, kept)
 
     def _look_for_faults(self, batch: Batch) -> bool:
-        found, kernel = Faults(), self.kernel
+        faults, kernel = Faults(), self.kernel
         for name, column in batch.labels.items():
-            found = found.with_labels(name, column, kernel.labels)
+            faults = faults.with_labels(name, column, kernel.labels)
         if batch.scores:
-            found = found.with_scores(batch.scores, kernel.normalize)
+            faults = faults.with_scores(batch.scores, kernel.normalize)
         if batch.weights is not None:
-            found = found.with_weights(batch.weights, kernel.weights_are)
+            faults = faults.with_weights(batch.weights, kernel.weights_are)
         nulls = getattr(batch.row_ids, "null_count", 0)
         if nulls:
-            found += Faults(missing=Counter({"row_ids": nulls}))
-        self.faults += found
-        return bool(found)
+            faults += Faults(missing=Counter({"row_ids": nulls}))
+        self.faults += faults
+        return bool(faults)
 
 
 def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict[str, Any]:
@@ -178,11 +178,11 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
         place = kernel.places[len(batch.scores)]
         given = [batch.scores[c] for c in place if c >= 0]
         probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
-    kept, _ = count_rows(
+    counts, _ = count_rows(
         counting, actual, predicted, probabilities=probabilities, weights=weights, pairs=pairs, exact_rows=limit,
         threads=1, segments=divided(batch.segments, kernel.segments),
     )  # fmt: skip
-    return _with_digests(kept, batch, actual.all(), labels)
+    return _with_digests(counts, batch, actual, labels)
 
 
 def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
@@ -195,16 +195,19 @@ def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]])
         return {}
     segments = divided(batch.segments, kernel.segments)
     actual, weights = codes["y_true"], _weights(batch, kernel)
-    kept, _ = count_rows(Counting(labels), actual, codes["y_pred"], weights=weights, segments=segments)
-    return _with_digests(kept, batch, actual.all(), labels)
+    counts, _ = count_rows(Counting(labels), actual, codes["y_pred"], weights=weights, segments=segments)
+    return _with_digests(counts, batch, actual, labels)
 
 
-def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: tuple[Label, ...]) -> dict[str, Any]:
-    rows = np.bincount(actual, batch.copies, len(labels)).astype(np.int64)
+def _with_digests(kept: dict[str, Any], batch: Batch, actual: Codes, labels: tuple[Label, ...]) -> dict[str, Any]:
+    if batch.weights is None:
+        rows = kept["matrix"].counts.sum(axis=1)
+    else:
+        rows = np.bincount(actual.all(), minlength=len(labels))
     for part in (kept, kept.get("squares", {})):
         part["digest"] = LabelDigest.unordered(rows, labels)
     if batch.row_ids is not None:
-        kept["row_ids"] = _digest_of_ids(batch.row_ids, actual, rows, labels)
+        kept["row_ids"] = _digest_of_ids(batch.row_ids, actual.all(), rows, labels)
     return kept
 
 

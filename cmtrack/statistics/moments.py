@@ -52,9 +52,9 @@ class ClassBlock:
         sizes = counts[present]
         stops = np.cumsum(sizes)
         starts = stops - sizes
-        own = None if weights is None else weights.take(order)
-        sums = sizes if own is None else np.add.reduceat(own, starts)
-        return cls(n_classes, order, np.repeat(present, sizes), present, starts, stops, own, sums)
+        sorted_weights = None if weights is None else weights.take(order)
+        sums = sizes if sorted_weights is None else np.add.reduceat(sorted_weights, starts)
+        return cls(n_classes, order, np.repeat(present, sizes), present, starts, stops, sorted_weights, sums)
 
     def classes(self, first: int, stop: int) -> ClassBlock:
         """The rows of the classes from ``first`` to before ``stop``, numbered from 0; there must be one."""
@@ -77,9 +77,13 @@ class ClassBlock:
         weighed = values if self.weights is None else values * self.weights
         return np.add.reduceat(weighed, self.starts, axis=1)
 
+    def means(self, values: FloatArray) -> FloatArray:
+        """The class means (L, C) of ``values`` (L, b)."""
+        return self.total(values) / np.where(self.sums > 0, self.sums, 1)
+
     def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The class means (L, C) of ``values`` (L, b), and the deviations from them, in the same memory."""
-        means = self.total(values) / np.where(self.sums > 0, self.sums, 1)
+        means = self.means(values)
         if len(self.present) <= 64:
             for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
                 values[:, start:stop] -= means[:, place, None]
@@ -153,9 +157,9 @@ class ScoreMoments(Record):
 
     def diagonal(self, name: str) -> FloatArray:
         """Each class's entry for its own score, shape (K,)."""
-        own = np.zeros(len(self.n))
-        own[self.classes] = getattr(self, name)[np.arange(len(self.classes)), self.classes]
-        return own
+        values = np.zeros(len(self.n))
+        values[self.classes] = getattr(self, name)[np.arange(len(self.classes)), self.classes]
+        return values
 
     @classmethod
     def from_scores(
@@ -193,12 +197,12 @@ class ScoreMoments(Record):
         whole = np.zeros((4, block.n_classes if present is None else len(present), len(deviations)))
         step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
         for start in range(0, len(deviations), step):
-            own = slice(start, start + step)
-            first = deviations[own]
+            columns = slice(start, start + step)
+            first = deviations[columns]
             square = first * first
             sums = [block.total(values) for values in (first, square, square * first, square * square)]
-            for power, values in zip(whole, _corrected(block, means[own], first, sums), strict=True):
-                power[into, own] = values.T[held]
+            for power, values in zip(whole, _corrected(block, means[columns], first, sums), strict=True):
+                power[into, columns] = values.T[held]
         return cls(n, *whole, present=present)
 
     @classmethod
@@ -224,9 +228,9 @@ class ScoreMoments(Record):
         whole = np.empty((4, len(classes), *width))
         step = max(1, _VALUES // max(whole[0, :1].size * len(parts), 1))
         for start in range(0, len(classes), step):  # a few classes at a time
-            own = classes[start : start + step]
-            powers = (np.stack([part.rows(name, own) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
-            whole[:, start : start + step] = _merged(n[:, own, None].astype(np.float64), *powers)
+            some = classes[start : start + step]
+            powers = (np.stack([part.rows(name, some) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
+            whole[:, start : start + step] = _merged(n[:, some, None].astype(np.float64), *powers)
         return cls(total, *whole, present=present)
 
     def to_plain(self) -> Any:
@@ -283,9 +287,9 @@ class ScoreMoments(Record):
         """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each."""
         size, parts = len(self.n), []
         for scores in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
-            own = self.classes[:, None] == scores
+            of_class = self.classes[:, None] == scores
             whole = (self.n[self.classes, None], *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)))
-            n, *powers = (np.where(own, 0.0, each) for each in whole)
+            n, *powers = (np.where(of_class, 0.0, each) for each in whole)
             parts.append((n.sum(axis=0), *_merged(n, *powers)))
         return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
@@ -381,15 +385,20 @@ class CrossMoments(Record):
         return CrossMoments(self.sums + other.sums)
 
 
-def products(block: ClassBlock, features: FloatArray) -> FloatArray:
-    """Sums of products of (1, d, d^2) by class, shape (C, 2L+1, 2L+1); writes the squares of the deviations d."""
+def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The class means (L, C) of scores s, and sums of products of (1, d, d^2) by class, shape (C, 2L+1, 2L+1).
+
+    ``features``, shape (2L+1, b), begin with 1 and s; their deviations d from the means, and the squares, are written.
+    """
     size = len(features) // 2
-    np.multiply(features[1 : size + 1], features[1 : size + 1], out=features[size + 1 :])
+    means = block.means(features[1 : size + 1])
     sums = np.empty((len(block.present), len(features), len(features)))
-    for gram, start, stop in zip(sums, block.starts, block.stops, strict=True):
-        own = features[:, start:stop]
-        gram[...] = _product(own, own if block.weights is None else own * block.weights[start:stop])
-    return sums
+    for gram, mean, start, stop in zip(sums, means.T, block.starts, block.stops, strict=True):
+        part = features[:, start:stop]  # of one class, which stay in cache
+        part[1 : size + 1] -= mean[:, None]
+        np.multiply(part[1 : size + 1], part[1 : size + 1], out=part[size + 1 :])
+        gram[...] = _product(part, part if block.weights is None else part * block.weights[start:stop])
+    return means, sums
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -6,14 +6,15 @@ import base64
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from cmtrack import untrusted
-from cmtrack.statistics.counting import SparseCounts
+from cmtrack.statistics.counting import Counts, SparseCounts
+from cmtrack.statistics.records import Record
 
 _PLAIN_SIZE = 512
 _WHOLE_TABLE = 1 << 20
@@ -106,6 +107,26 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None
     if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
         wanted = ", ".join("any" if want is None else str(want) for want in expected)
         raise ValueError(f"an array must have shape ({wanted}), got {shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Record):
+    """Counts in a table that is nearly empty."""
+
+    table: SparseCounts
+
+    def to_plain(self) -> Any:
+        """The table as plain data."""
+        return encode_table(self.table)
+
+    @property
+    def counts(self) -> Counts:
+        """The whole table, made anew."""
+        return self.table.array()
+
+    def __add__(self, other: Self) -> Self:
+        """The counts of disjoint samples together."""
+        return type(self)(self.table + other.table)
 
 
 def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:

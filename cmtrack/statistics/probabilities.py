@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names, listed, to_numbers
+from cmtrack.statistics.room import room
 
 ROW_SUM_TOLERANCE = 1e-3
 LEAST_SUM, MOST_SUM = 0.98, 1.02
@@ -94,35 +95,47 @@ class Probabilities:
             columns, first = self.columns, self.first == (place[0] == 0)
         else:
             columns, first = tuple(self.columns[k] for k in place), self.first
-        found = Probabilities(columns, first, self.what, normalize=self.normalize, placed=self._placed)
-        found._scales = self._scales
-        return found
+        ordered = Probabilities(columns, first, self.what, normalize=self.normalize, placed=self._placed)
+        ordered._scales = self._scales
+        return ordered
 
-    def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> None:
-        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given."""
+    def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> npt.NDArray[Any]:
+        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
+
+        They are returned as well: in single precision, in a :func:`room`, where all are as they came in it.
+        """
+        single = len(self.columns) > 1 and all(column.dtype == np.float32 for column in self.columns)
         targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
+        given = room("single", targets.shape, np.float32) if single and not self.ranking_only else targets
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
             block = whole[rows]  # whole rows are read, each once, instead of columns that stand far apart in memory
             for part in blocks(len(order), max(1, _GATHERED // len(targets))):
-                targets[:, part] = block.take(order[part], axis=0).T
+                given[:, part] = block.take(order[part], axis=0).T
         else:
-            for column, own in zip(self.columns, targets, strict=True):
-                own[...] = column[rows] if order is None else column[rows].take(order)
+            for column, target in zip(self.columns, given, strict=True):
+                if order is not None and column.dtype == target.dtype:
+                    column[rows].take(order, out=target, mode="clip")  # no look for wrong places
+                else:
+                    target[...] = column[rows] if order is None else column[rows].take(order)
         if self.ranking_only:
             self._check_finite(targets, rows, order)
             if not self._placed:
                 targets[...] = from_decisions(targets)
-        low, high = targets.min(), targets.max()
+        low, high = given.min(), given.max()
+        if given is not targets:
+            targets[...] = given
         if not (low >= 0 and high <= 1):
             self._check_range(targets, rows, order)
-            np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
+            given = np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
         if len(self.columns) == 1:
             np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
         elif not self.ranking_only:
             sums = targets.sum(axis=0)
             if max(1 - sums.min(), sums.max() - 1) > ROW_SUM_TOLERANCE:
                 self._scale(targets, sums, rows, order)
+                return out
+        return out if len(self.columns) == 1 else given
 
     def _scale(self, values: FloatArray, sums: FloatArray, rows: slice, order: IntArray | None) -> None:
         """Scale the rows that do not sum to 1, in place; or refuse them."""
@@ -213,8 +226,8 @@ def to_decisions(scores: FloatArray) -> FloatArray:
     """Inverse of :func:`from_decisions`: the decision values; infinite outside [0, 1]."""
     signed = 2 * np.clip(scores, 0.0, 1.0) - 1
     with np.errstate(divide="ignore"):
-        found: FloatArray = signed / (1 - np.abs(signed))
-    return found
+        decisions: FloatArray = signed / (1 - np.abs(signed))
+    return decisions
 
 
 def check_normalize(normalize: Normalize) -> Normalize:

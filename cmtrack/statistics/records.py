@@ -14,10 +14,7 @@ class Record:
         if type(other) is not type(self):
             return NotImplemented
         names: Any = self.__dataclass_fields__  # type: ignore[attr-defined]  # all are dataclasses
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _same(ours: Any, theirs: Any) -> bool:
-    return np.array_equal(ours, theirs) if isinstance(ours, np.ndarray) else bool(ours == theirs)

@@ -39,7 +39,7 @@ def _scaled(whole: Statistics, by: FloatArray, sides: FloatArray | None) -> Stat
         row = ranks.table.places // ranks.table.shape[1]
         ranks = replace(ranks, table=replace(ranks.table, sums=ranks.table.sums * by[row]))
     if scores is not None:
-        tables = tuple(_channels(own, by) for own in scores.tables) if scores.by_actual_class else None
+        tables = tuple(_channels(table, by) for table in scores.tables) if scores.by_actual_class else None
         scores = None if tables is None else ClassScoreCounts(tables)
     if decisions is not None:
         decisions = replace(decisions, counts=decisions.counts * column, m2=decisions.m2 * column)

@@ -18,7 +18,7 @@ from cmtrack.statistics import scores
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassTally, HitTally, channels_of
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.counting import Codes, CompactCodes, blocks
+from cmtrack.statistics.counting import Codes, CompactCodes, blocks, picked
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
@@ -57,29 +57,29 @@ class ScorePass:
         """The statistics by their names in ``Statistics``; scores and most probable classes are still tallies."""
         length = self.probabilities.block_rows * _CHUNK_BLOCKS
         parts = in_threads(self._read, list(blocks(len(self.actual), length)), self.threads)
-        kept: dict[str, Any] = {}
+        out: dict[str, Any] = {}
         size = self.probabilities.n_classes
         if size > 2:
-            kept["ranks"] = reduce(operator.add, [part.ranks for part in parts])
+            out["ranks"] = reduce(operator.add, [part.ranks for part in parts])
         if channels_of(size):
-            kept["class_scores"] = reduce(operator.add, [part.classes for part in parts])
+            out["class_scores"] = reduce(operator.add, [part.classes for part in parts])
         if self._scored:
-            kept["scores"] = reduce(operator.add, [part.scores for part in parts])
+            out["scores"] = reduce(operator.add, [part.scores for part in parts])
         if self.probabilities.ranking_only:
-            return kept
+            return out
         moments = ScoreMoments.merge([part.moments for part in parts])
-        kept["losses"] = ProperScores.merge([part.losses for part in parts])
-        kept["hits"] = reduce(operator.add, [part.hits for part in parts])
+        out["losses"] = ProperScores.merge([part.losses for part in parts])
+        out["hits"] = reduce(operator.add, [part.hits for part in parts])
         if self.counting.costs is not None:
-            kept["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
+            out["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
         if self._has_cross:
-            kept["cross"] = CrossMoments(sum(part.cross for part in parts))
+            out["cross"] = CrossMoments(sum(part.cross for part in parts))
         if self.counting.step is None:
-            kept["tops"] = reduce(operator.add, [part.tops for part in parts])
+            out["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
-            kept["score_moments"] = moments.component(size).by_group(self.counting.step.in_positive.astype(np.int64), 2)
-            kept["labels_variance"] = float(sum(part.variance for part in parts))
-        return kept | {"moments": moments.components(slice(0, size))}
+            out["score_moments"] = moments.component(size).by_group(self.counting.step.in_positive.astype(np.int64), 2)
+            out["labels_variance"] = float(sum(part.variance for part in parts))
+        return out | {"moments": moments.components(slice(0, size))}
 
     @property
     def _scored(self) -> bool:
@@ -107,28 +107,27 @@ class ScorePass:
             features = room("features", (height, rows.stop - rows.start))
             features[0] = 1.0
             values = features[1 : width + 1]
-            self.probabilities.fill(values[:size], rows, block.order)
-            predicted = self._read_best(part, block, values[:size], rows)
+            given = self.probabilities.fill(values[:size], rows, block.order)
+            predicted, own = self._read_best(part, block, given, rows)
             if channels_of(size):
-                part.classes.add_block(block, values[:size])
+                part.classes.add_block(block, given)
             if size > 2:
-                ranks.append(RankCounts.of_block(block, values[:size]))
+                ranks.append(RankCounts.of_block(block, given))
             if self._scored:
                 self._read_group(part, block, values)
             if self.probabilities.ranking_only:
                 continue
-            part.hits.add_block(block, values[:size], predicted)
+            part.hits.add_block(block, values[:size], predicted, own)
             if self.counting.costs is not None:
                 decisions.append(DecisionCounts.of_block(block, values[:size], self.counting.costs))
             losses.append(ProperScores.of_block(block, values[:size], self.counting.groups))
-            means, _ = block.centre(values)
             if self._has_cross:
-                sums = products(block, features)
+                means, sums = products(block, features)
                 own = np.concatenate((np.arange(size + 1), width + 1 + np.arange(size)))
                 part.cross += CrossMoments.of_products(block, means[:size], sums[:, own[:, None], own]).sums
                 moments.append(ScoreMoments.of_products(block, means, values, sums))
             else:
-                moments.append(ScoreMoments.of_block(block, means, values, few=True))
+                moments.append(ScoreMoments.of_block(block, *block.centre(values), few=True))
         part.ranks = reduce(operator.add, ranks) if ranks else None
         if self.probabilities.ranking_only:
             return part
@@ -144,19 +143,24 @@ class ScorePass:
             TopTally(size), ScoreTally(1, 4, limit), HitTally(self.counting.accept, few), ClassTally(size, few)
         )
 
-    def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> IntArray:
-        """The predicted class of each row, in the order of the block."""
-        given = None if self.predicted is None else self.predicted.block(rows).take(block.order)
-        if given is not None and self.counting.step is not None:
-            return given
+    def _read_best(
+        self, part: _Part, block: ClassBlock, values: npt.NDArray[Any], rows: slice
+    ) -> tuple[IntArray, npt.NDArray[Any]]:
+        """The predicted class of each row and its probability, in the order of the block."""
+        step, given = self.counting.step, None
+        if self.predicted is not None:
+            given = self.predicted.block(rows).take(block.order)
+            if step is not None:
+                return given, picked(values, given)
         best, top = first_maximum(values)
-        if given is None and self.counting.step is not None and self.counting.step.threshold is not None:
-            best = decided(values, self.counting.step)
+        if step is not None and step.threshold is not None:
+            best = decided(values, step)
+            top = picked(values, best)
         if self.best is not None:
             self.best.array[rows][block.order] = best
-        if self.counting.step is None and not self.probabilities.ranking_only:
+        if step is None and not self.probabilities.ranking_only:
             part.tops.add(block.codes, best, top, block.weights)
-        return best if given is None else given
+        return (best, top) if given is None else (given, picked(values, given))
 
     def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
         assert self.counting.step is not None  # the caller's choice
@@ -200,7 +204,7 @@ def in_threads(work: Callable[[slice], Part], chunks: Sequence[slice], threads: 
         return list(pool.map(work, chunks))
 
 
-def first_maximum(values: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], FloatArray]:
     """The first row of ``values`` (K, b) that holds each column's maximum, and the maximum, both of shape (b,)."""
     top = values.max(axis=0)
     best = np.zeros(len(top), dtype=np.min_scalar_type(len(values) - 1))
@@ -208,7 +212,7 @@ def first_maximum(values: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
     for row in values[:-1]:
         before &= row != top
         best += before
-    return best, top
+    return best, top.astype(np.float64, copy=False)
 
 
 def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:
@@ -220,15 +224,15 @@ def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:
     return np.asarray(np.where(sum_of_group(values, sides[0]) >= step.threshold, positive, negative))
 
 
-def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:
+def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
     """The positive group's score: the sum of its classes' probabilities in ``values`` (K, b), shape (b,).
 
     Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at 1, since
     single-precision rows may sum to a little more.
     """
     if len(members) == 1:
-        return values[members[0]]
-    return np.minimum(np.round(values[members].sum(axis=0), 12), 1.0)
+        return values[members[0]].astype(np.float64, copy=False)
+    return np.minimum(np.round(values[members].sum(axis=0, dtype=np.float64), 12), 1.0)
 
 
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:

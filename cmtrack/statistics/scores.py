@@ -24,8 +24,8 @@ EXACT_ROWS = 1 << 18
 FEW_ROWS = 1 << 11
 """The same of the scores of every class, and of hit probabilities, which there are many of."""
 
-_AT_FIRST = 1 << 11
-"""Rows in which a cell that holds two different scores is looked for at a time."""
+_AT_FIRST = 1 << 8
+"""Rows in which a cell that holds two different scores is looked for at first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,8 @@ class ScoreCounts:
     def to_plain(self) -> Any:
         """The arrays by name as plain data; the grid has no values of its own."""
         arrays = {"counts": self.counts, "values": self.values if self.exact else None, "sums": self.sums}
-        known = {name: plain.encode_array(array) for name, array in arrays.items() if array is not None}
-        return {"exact": self.exact, **known}
+        encoded = {name: plain.encode_array(array) for name, array in arrays.items() if array is not None}
+        return {"exact": self.exact, **encoded}
 
     @classmethod
     def from_plain(cls, data: Any, n_channels: int | None = None) -> ScoreCounts:
@@ -82,7 +82,7 @@ class ScoreCounts:
         if not isinstance(data, list) or len(data) != n_scores or not n_channels:
             got = len(data) if isinstance(data, list) else f"{data!r:.40}"
             raise ValueError(f"counts must be of {n_scores} scores, got {got}")
-        return tuple(cls.from_plain(own, n_channels) for own in data)
+        return tuple(cls.from_plain(one, n_channels) for one in data)
 
     @classmethod
     def from_scores(
@@ -121,8 +121,8 @@ class ScoreCounts:
             return self
         cells, centres = cells_of(self.values), grid_centres()
         counts = np.zeros((len(self.counts), CELLS), dtype=self.counts.dtype)
-        for channel, own in zip(counts, self.counts, strict=True):
-            np.add.at(channel, cells, own)
+        for channel, counted in zip(counts, self.counts, strict=True):
+            np.add.at(channel, cells, counted)
         above = self.counts.sum(axis=0) * (self.values - centres[cells])
         return ScoreCounts(centres, counts, exact=False, sums=np.bincount(cells, above, CELLS).astype(np.float64))
 
@@ -177,32 +177,44 @@ class GridCounts:
     """
 
     def __init__(self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None) -> None:
-        self.counts: Counts = zeros((n_scores, n_channels, CELLS), weights)
+        shape = (n_scores, n_channels, CELLS)  # 32 bits hold the rows of a chunk
+        self.counts: Counts = np.zeros(shape, dtype=np.int32) if weights is None else zeros(shape, weights)
         self.sums = np.zeros((n_scores, CELLS))
         self.alone = np.full((n_scores, CELLS), np.nan)
         self.several: BoolArray = np.zeros(n_scores, dtype=np.bool_)
 
-    def add(self, values: FloatArray, channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
-        """Count one block: scores (T, b), channel codes (b,) or (T, b)."""
-        cells, places, each = (room(name, values.shape, np.int32) for name in ("cells", "places", "each"))
-        for own, into in zip(values, cells, strict=True):
-            into[...] = cells_of(own)
-        self.sums += sums_of_codes(cells, values if weights is None else values * weights, CELLS)
-        np.add(cells, np.multiply(channel, CELLS, dtype=np.int32), out=places)
+    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
+        """Count one block: scores (T, b) of any precision, channel codes (b,) or (T, b)."""
+        n = values.shape[1]
+        cells, places = room("cells", values.shape, np.int32), room("places", (n,), np.int32)
+        cells_of(values, out=cells)
+        first = np.broadcast_to(np.multiply(channel, CELLS, dtype=np.int32), values.shape)
         if weights is None:
+            each = room("each", (n,), np.uint16 if n < 1 << 16 else np.int32)
             each[...] = 1
         else:
-            each = np.broadcast_to(weights.astype(self.counts.dtype, copy=False), values.shape)
-        self.counts += sums_of_codes(places, each, self.counts[0].size).reshape(self.counts.shape)
-        for rows in blocks(values.shape[1], _AT_FIRST):
-            for t in np.flatnonzero(~self.several):
-                own, cell, alone = values[t, rows], cells[t, rows], self.alone[t]
-                free = np.isnan(alone[cell])
-                alone[cell[free]] = own[free]
-                self.several[t] = bool((alone[cell] != own).any())
+            each = weights.astype(self.counts.dtype, copy=False)
+        for t, (own, cell) in enumerate(zip(values, cells, strict=True)):  # all of one score while it is in cache
+            weighed = own.astype(np.float64, copy=False) if weights is None else own * weights
+            self.sums[t] += sums_of_codes(cell, weighed, CELLS)
+            counts = self.counts[t].reshape(-1)
+            counts += sums_of_codes(np.add(cell, first[t], out=places), each, counts.size)
+            if not self.several[t]:
+                self.several[t] = self._has_several(self.alone[t], own, cell)
+
+    @staticmethod
+    def _has_several(alone: FloatArray, scores: npt.NDArray[Any], cells: npt.NDArray[Any]) -> bool:
+        """True if a cell holds two different scores; writes those that are the first of their cells."""
+        for rows in (slice(0, _AT_FIRST), *blocks(len(scores))):  # a few tell it of most
+            own, cell = scores[rows], cells[rows]
+            free = np.isnan(alone[cell])
+            alone[cell[free]] = own[free]
+            if (alone[cell] != own).any():
+                return True
+        return False
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
-        self.counts += other.counts
+        self.counts = np.add(self.counts, other.counts, dtype=zeros(0, self.counts).dtype)
         self.sums += other.sums
         both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
         self.several |= other.several | (both & (self.alone != other.alone)).any(axis=1)
@@ -213,7 +225,8 @@ class GridCounts:
         """The counts of each score; by score where no cell holds two different ones."""
         out = []
         for t, several in enumerate(self.several):
-            counts, held = self.counts[t], np.flatnonzero(self.counts[t].any(axis=0))
+            counts = self.counts[t].astype(zeros(0, self.counts).dtype, copy=False)
+            held = np.flatnonzero(counts.any(axis=0))
             if several:
                 above = self.sums[t] - counts.sum(axis=0) * grid_centres()
                 out.append(ScoreCounts(grid_centres(), counts, exact=False, sums=above))
@@ -241,11 +254,12 @@ class ScoreTally:
         """True while the rows are counted one by one."""
         return self._grid is None
 
-    def add(self, values: FloatArray, channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
-        """Count one block: scores (T, b) in [0, 1], channel codes (b,) or (T, b)."""
+    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
+        """Count one block: scores (T, b) in [0, 1], of any precision, channel codes (b,) or (T, b)."""
         self.rows += values.shape[1]
         waits = self._grid is None and self.rows <= self.limit
-        self._waiting.append((values + 0.0 if waits else values, channel, weights))  # -0.0 becomes 0.0
+        held = np.add(values, 0.0, dtype=np.float64) if waits else values  # -0.0 becomes 0.0
+        self._waiting.append((held, channel, weights))
         self._to_grid()
 
     def __add__(self, other: ScoreTally) -> ScoreTally:

@@ -62,10 +62,10 @@ class SegmentRows:
         """Number the values of a column; they are not checked together, as there may be more rows."""
         no_masked(f"segment column {name!r}", column)
         codes, values = encode_attribute(name, column, SEGMENTS)
-        found = cls.of(str(name), values, codes)
+        out = cls.of(str(name), values, codes)
         if type(getattr(column, "dtype", None)).__name__ != "CategoricalDtype":
-            check_fractions(found.name, found.values)
-        return found
+            check_fractions(out.name, out.values)
+        return out
 
     @classmethod
     def joined(cls, parts: Sequence[SegmentRows]) -> SegmentRows:
@@ -73,8 +73,8 @@ class SegmentRows:
         place: dict[Any, int] = {}
         codes = []
         for part in parts:
-            own = np.array([place.setdefault(value, len(place)) for value in part.values], dtype=np.int64)
-            codes.append(own[part.codes] if len(own) else part.codes)
+            places = np.array([place.setdefault(value, len(place)) for value in part.values], dtype=np.int64)
+            codes.append(places[part.codes] if len(places) else part.codes)
         return cls(parts[0].name, tuple(place), np.concatenate(codes))
 
     def crossed(self, other: SegmentRows) -> SegmentRows:
@@ -105,11 +105,11 @@ class SegmentRows:
         if len(self.values) <= MAX_SEGMENTS:
             return self, ""
         sizes = np.bincount(self.codes, minlength=len(self.values))
-        kept = largest(sizes)
-        place = np.full(len(self.values), len(kept), dtype=np.int64)
-        place[kept] = np.arange(len(kept))
-        values = (*(self.values[k] for k in kept.tolist()), Others.OTHERS)
-        rows = int(len(self.codes) - sizes[kept].sum())
+        largest_places = largest(sizes)
+        place = np.full(len(self.values), len(largest_places), dtype=np.int64)
+        place[largest_places] = np.arange(len(largest_places))
+        values = (*(self.values[k] for k in largest_places.tolist()), Others.OTHERS)
+        rows = int(len(self.codes) - sizes[largest_places].sum())
         note = note_of_others(self.name, len(self.values), rows, value_texts(values)[-1])
         return SegmentRows(self.name, values, place[self.codes]), note
 
@@ -132,15 +132,15 @@ def divisions_of(names: Any) -> Divisions:
     """Names of columns, and tuples of names whose crossings are wanted."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise TypeError(f"segments must be a list of names, or of tuples of names for crossings, got {names!r:.80}")
-    found = tuple(tuple(name) if isinstance(name, (tuple, list)) else (name,) for name in names)
-    if not found:
+    divisions = tuple(tuple(name) if isinstance(name, (tuple, list)) else (name,) for name in names)
+    if not divisions:
         raise ValueError("segments must name at least one column, got none")
-    called = [division_name(division) for division in found]
-    if len(set(called)) != len(called) or any(len(set(division)) != len(division) for division in found):
+    called = [division_name(division) for division in divisions]
+    if len(set(called)) != len(called) or any(len(set(division)) != len(division) for division in divisions):
         raise ValueError(f"segments must not repeat, got {called[:20]}")
-    if not all(found):
+    if not all(divisions):
         raise ValueError("a crossing of segments must name two columns at least, got none")
-    return found
+    return divisions
 
 
 def division_name(division: Sequence[Hashable]) -> str:
@@ -192,14 +192,14 @@ def value_texts(values: Sequence[Any]) -> tuple[str, ...]:
     """Different texts of all values: equal ones get their type (1 and "1"), missing values a text of their own."""
     plain = [_text(value) for value in values if not (value is None or isinstance(value, Others))]
     many = Counter(plain)
-    found = []
+    texts = []
     for value in values:
         if value is None or isinstance(value, Others):
-            found.append(_unlike(MISSING if value is None else OTHERS, plain))
+            texts.append(_unlike(MISSING if value is None else OTHERS, plain))
         else:
             text = _text(value)
-            found.append(text if many[text] == 1 else f"{text} ({type(value).__name__})")
-    return tuple(found)
+            texts.append(text if many[text] == 1 else f"{text} ({type(value).__name__})")
+    return tuple(texts)
 
 
 def _text(value: Any) -> str:
@@ -264,10 +264,10 @@ def largest(sizes: IntArray) -> IntArray:
 
 def note_of_others(name: str, n_values: int | None, rows: int, text: str = OTHERS) -> str:
     """The note of a column whose smaller segments are one together; ``n_values`` where they are known."""
-    kept = MAX_SEGMENTS - 1
+    shown = MAX_SEGMENTS - 1
     many = f"more than {MAX_SEGMENTS:,}" if n_values is None else f"{n_values:,}"
-    other = "the others" if n_values is None else f"the other {n_values - kept:,}"
+    other = "the others" if n_values is None else f"the other {n_values - shown:,}"
     return (
-        f"“{name}” has {many} values: the {kept} largest are segments, {other} with {rows:,} rows are one segment, "
+        f"“{name}” has {many} values: the {shown} largest are segments, {other} with {rows:,} rows are one segment, "
         f"“{text}”."
     )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
-from cmtrack.statistics.confusion import merged_labels
+from cmtrack.statistics.confusion import merged_labels, places_of
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -103,10 +103,10 @@ class SegmentCounts(Record):
         values = data["values"]
         if not isinstance(values, list) or not 0 < len(values) <= MAX_SEGMENTS:
             raise ValueError(f"{column!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}")
-        own = tuple(map(_value, values))
-        if len(set(own)) != len(own):
+        read = tuple(map(_value, values))
+        if len(set(read)) != len(read):
             raise ValueError(f"segments of {column!r:.80} must differ, got {values!r:.80}")
-        n, ranks = len(own) * size, None
+        n, ranks = len(read) * size, None
         if "ranks" in data:
             ranks = RankCounts.of_array(plain.decode_counts(data["ranks"], (n, size)))
         moments = ScoreMoments.from_plain(data["moments"], n) if "moments" in data else None
@@ -114,7 +114,7 @@ class SegmentCounts(Record):
             raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
         rows, matrix = plain.decode_counts(data["rows"], (n,)), plain.decode_counts(data["matrix"], (n, size))
         losses = ProperScores.from_plain(data["losses"], n, size) if "losses" in data else None
-        return cls(own, rows, matrix, losses, ranks, moments)
+        return cls(read, rows, matrix, losses, ranks, moments)
 
     @property
     def n_classes(self) -> int:
@@ -133,9 +133,9 @@ class SegmentCounts(Record):
         none = np.repeat(chosen < 0, size)
 
         def taken(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            found: npt.NDArray[Any] = array[classes]
-            found[none] = 0
-            return found
+            out: npt.NDArray[Any] = array[classes]
+            out[none] = 0
+            return out
 
         return SegmentCounts(
             tuple(self.values[k] for k in chosen.tolist()),
@@ -148,10 +148,10 @@ class SegmentCounts(Record):
         """The counts of each segment alone."""
         table = None if self.ranks is None else self.ranks.counts
         for k, value in enumerate(self.values):
-            own = slice(k * self.n_classes, (k + 1) * self.n_classes)
-            losses, moments = (_by_class(operator.itemgetter(own), part) for part in (self.losses, self.moments))
-            ranks = None if table is None else RankCounts.of_array(table[own])
-            yield SegmentCounts((value,), self.rows[own], self.matrix[own], losses, ranks, moments)
+            rows = slice(k * self.n_classes, (k + 1) * self.n_classes)
+            losses, moments = (_by_class(operator.itemgetter(rows), part) for part in (self.losses, self.moments))
+            ranks = None if table is None else RankCounts.of_array(table[rows])
+            yield SegmentCounts((value,), self.rows[rows], self.matrix[rows], losses, ranks, moments)
 
     def rests(self) -> SegmentCounts:
         """The counts of the rows outside each segment.
@@ -190,9 +190,9 @@ class SegmentCounts(Record):
         scores, starts = moments.component(size), size * np.arange(len(self.values))
         sides = [[scores.select(starts + c) for c in np.flatnonzero(positive == side)] for side in (False, True)]
         both = [ScoreMoments.merge(side) if side else ScoreMoments.empty(len(starts), 1) for side in sides]
-        found = ScoreMoments(*(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS))
-        spread = found.n[:, :, None] * found.mean * (1 - found.mean) - found.m2
-        return found, np.asarray(spread.sum(axis=(1, 2)))
+        stacked = ScoreMoments(*(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS))
+        spread = stacked.n[:, :, None] * stacked.mean * (1 - stacked.mean) - stacked.m2
+        return stacked, np.asarray(spread.sum(axis=(1, 2)))
 
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
         """The same with the segments of these values, in this order; those that are not there have no rows."""
@@ -212,22 +212,22 @@ class SegmentCounts(Record):
         if len(self.values) <= MAX_SEGMENTS:
             return self
         places = [k for k, value in enumerate(self.values) if value is not Others.OTHERS]
-        kept = [places[k] for k in largest(self.sizes[places])]
-        others = set(range(len(self.values))).difference(kept)
-        return self.take([*kept, -1]).with_last(_merged([self.take([k]) for k in others]))
+        largest_places = [places[k] for k in largest(self.sizes[places])]
+        others = set(range(len(self.values))).difference(largest_places)
+        return self.take([*largest_places, -1]).with_last(_merged([self.take([k]) for k in others]))
 
     def with_last(self, last: SegmentCounts) -> SegmentCounts:
         """The same with the rows of one segment as those of the others, the last one."""
         values = (*self.values[:-1], Others.OTHERS)
         return _merged([replace(self, values=values), replace(last, values=(Others.OTHERS,)).spread(values)])
 
-    def in_classes(self, place: Sequence[int], size: int) -> SegmentCounts:
+    def in_classes(self, place: IntArray, size: int) -> SegmentCounts:
         """The same with more classes, ``place`` those of the present ones; of counts without probabilities."""
         segments, old = len(self.values), self.n_classes
         rows = np.zeros((segments, size), dtype=self.rows.dtype)
         matrix = np.zeros((segments, size, size), dtype=self.matrix.dtype)
         rows[:, place] = self.rows.reshape(segments, old)
-        matrix[np.ix_(range(segments), place, place)] = self.matrix.reshape(segments, old, old)
+        matrix[np.ix_(np.arange(segments), place, place)] = self.matrix.reshape(segments, old, old)
         return SegmentCounts(self.values, rows.ravel(), matrix.reshape(-1, size))
 
     def without_group_score(self) -> SegmentCounts:
@@ -279,13 +279,12 @@ class Segmented(Record):
         """The same with all of ``labels`` in their order; labels that are new have no rows."""
         if labels == self.labels:
             return self
-        index = {label: code for code, label in enumerate(labels)}
-        place = [index[label] for label in self.labels]
+        place = places_of(labels, self.labels)
         return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
 
     def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
         """The segments in sorted order, or in that of the categories, at most 1,000 of each column."""
-        found = {}
+        columns = {}
         for name, one in self.columns.items():
             check_values(name, one.values, one.sizes)
             if name not in (categories or {}):
@@ -293,8 +292,8 @@ class Segmented(Record):
             chosen = [plain_value(value) for value in (categories or {}).get(name, ())]
             first = [one.values.index(value) for value in chosen if value in one.values]
             rest = [k for k in value_order(one.values) if k not in set(first)]
-            found[name] = one.take([k for k in (*first, *rest) if one.sizes[k]]).limited()
-        return Segmented(self.labels, found)
+            columns[name] = one.take([k for k in (*first, *rest) if one.sizes[k]]).limited()
+        return Segmented(self.labels, columns)
 
     def limited(self) -> Segmented:
         """At most 1,000 segments of each column."""
@@ -324,15 +323,42 @@ def count_segments(
     threads: int | None = None,
 ) -> Segmented:
     """Count rows by segment; the probabilities were checked before."""
-    size = len(counting.labels)
-    found = {}
+    size, step = len(counting.labels), counting.step
+
+    def count(column: SegmentRows, rows: slice) -> SegmentCounts:
+        own = None if weights is None else weights[rows]
+        codes = column.codes[rows] * size + actual.block(rows)
+        classes = len(column.values) * size
+        numbers = np.bincount(codes, minlength=classes)
+        matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
+        if probabilities is None:
+            return SegmentCounts(column.values, numbers, matrix)
+        block, ends = ClassBlock.sort(codes, classes, own), np.cumsum(numbers.reshape(-1, size).sum(axis=1))
+        cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
+        bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
+        parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
+        for first, last in pairwise(bounds):  # segments whose rows stay in cache
+            part = block.classes(first * size, last * size)
+            values = np.empty((size + (step is not None), len(part.order)))
+            probabilities.fill(values[:size], rows, part.order)
+            within = part.codes % size
+            if size > 2:
+                parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
+            if not probabilities.ranking_only:
+                parts["losses"].append(ProperScores.of_block(part, values[:size], counting.groups, within))
+                if step is not None:
+                    values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
+                parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
+        joined = {name: _by_class(lambda *arrays: np.concatenate(arrays), *own) for name, own in parts.items()}
+        return SegmentCounts(column.values, numbers, matrix, **joined)
+
+    counts = {}
     for column in segments:
         check_number(column.name, len(column.values))
         wanted = min(_ROWS_OF_CELL * len(column.values) * size, _VALUES // (size + 1))
         chunks = list(blocks(len(actual), max(_FEWEST_ROWS, wanted)))
-        count = partial(_count, counting, actual, predicted, column, probabilities, weights)
-        found[column.name] = _merged(in_threads(count, chunks, threads))
-    return Segmented(counting.labels, found)
+        counts[column.name] = _merged(in_threads(partial(count, column), chunks, threads))
+    return Segmented(counting.labels, counts)
 
 
 def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
@@ -349,43 +375,6 @@ def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
         None if any(one is None for one in ranks) else reduce(operator.add, ranks),
         None if any(one is None for one in moments) else ScoreMoments.merge(moments),
     )
-
-
-def _count(
-    counting: Counting,
-    actual: Codes,
-    predicted: Codes,
-    column: SegmentRows,
-    probabilities: Probabilities | None,
-    weights: FloatArray | IntArray | None,
-    rows: slice,
-) -> SegmentCounts:
-    size, step = len(counting.labels), counting.step
-    own = None if weights is None else weights[rows]
-    codes = column.codes[rows] * size + actual.block(rows)
-    classes = len(column.values) * size
-    numbers = np.bincount(codes, minlength=classes)
-    matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
-    if probabilities is None:
-        return SegmentCounts(column.values, numbers, matrix)
-    block, ends = ClassBlock.sort(codes, classes, own), np.cumsum(numbers.reshape(-1, size).sum(axis=1))
-    cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
-    bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
-    parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
-    for first, last in pairwise(bounds):  # segments whose rows stay in cache
-        part = block.classes(first * size, last * size)
-        values = np.empty((size + (step is not None), len(part.order)))
-        probabilities.fill(values[:size], rows, part.order)
-        within = part.codes % size
-        if size > 2:
-            parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
-        if not probabilities.ranking_only:
-            parts["losses"].append(ProperScores.of_block(part, values[:size], counting.groups, within))
-            if step is not None:
-                values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
-            parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
-    joined = {name: _by_class(lambda *arrays: np.concatenate(arrays), *own) for name, own in parts.items()}
-    return SegmentCounts(column.values, numbers, matrix, **joined)
 
 
 def _by_class(change: Callable[..., Any], *parts: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.digest import LabelDigest, label_hashes
+from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.predictions import Predictions
@@ -57,7 +58,7 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
         if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
             raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {place}")
         document, start, end, label = map(plain, values)
-        if any(_missing(value) for value in (document, start, end, label)):
+        if any(map(is_missing, (document, start, end, label))):
             raise ValueError(f"{name} must not have missing values, got {values!r:.80} at {place}")
         if not isinstance(start, (int, float)) or not isinstance(end, (int, float)) or not start < end:
             raise ValueError(f"a span must end after it starts, got {start!r} to {end!r} in {name} at {place}")
@@ -131,7 +132,7 @@ def match_spans(actual: Iterable[Span], predicted: Iterable[Span], match: str = 
         for span in spans:
             sides[span.document][which].append(span)
     exact = match == "exact"
-    return [found for document, (held, called) in sides.items() for found in _match(document, held, called, exact)]
+    return [matched for document, (held, called) in sides.items() for matched in _match(document, held, called, exact)]
 
 
 def _match(document: Label, held: list[Span], called: list[Span], exact: bool) -> list[Match]:
@@ -167,7 +168,3 @@ def _candidates(held: list[Span], called: list[Span]) -> Iterable[tuple[tuple[bo
 def _column(name: str, values: Any) -> list[Any]:
     codes, distinct = encode_values(name, values)
     return [distinct[i] for i in codes]
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value != value

@@ -10,7 +10,6 @@ import numpy as np
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts, SparseCounts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.statistics.records import Record
 
 CELLS = 64
 _LOW, _HIGH = -4.0, 12.0
@@ -20,18 +19,12 @@ _MOST_WAITING = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class TopScoreCounts(Record):
+class TopScoreCounts(plain.Table):
     """Samples by row (such as actual class), most probable class and cell of its probability.
 
     ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12]; the outer ones are
         open.
     """
-
-    table: SparseCounts
-
-    def to_plain(self) -> Any:
-        """The table as plain data."""
-        return plain.encode_table(self.table)
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> TopScoreCounts:
@@ -47,11 +40,6 @@ class TopScoreCounts(Record):
         best = scores.argmax(axis=1)
         codes = (rows * size + best) * CELLS + cells_of(scores[np.arange(len(scores)), best])
         return cls(SparseCounts.of_codes(codes, (n_rows, size, CELLS), weights))
-
-    @property
-    def counts(self) -> Counts:
-        """The whole table, made anew."""
-        return self.table.array()
 
     @property
     def sums(self) -> Counts:
@@ -79,9 +67,9 @@ class TopScoreCounts(Record):
         row, shape = self.cells[0], (size, *self.table.shape[1:])
         parts = []
         for start in range(0, self.n_rows, size):
-            own = (start <= row) & (row < start + size)
-            places = self.table.places[own] - start * shape[1] * CELLS
-            parts.append(TopScoreCounts(SparseCounts(shape, places, self.sums[own])))
+            inside = (start <= row) & (row < start + size)
+            places = self.table.places[inside] - start * shape[1] * CELLS
+            parts.append(TopScoreCounts(SparseCounts(shape, places, self.sums[inside])))
         return parts
 
     def arranged(self, place: IntArray, by_class: bool) -> TopScoreCounts:
@@ -90,9 +78,6 @@ class TopScoreCounts(Record):
         best, inside = np.divmod(cell, CELLS)
         row = row // size * size + to[row % size] if by_class else row
         return TopScoreCounts(self.table.moved((row * size + to[best]) * CELLS + inside, self.table.shape))
-
-    def __add__(self, other: TopScoreCounts) -> TopScoreCounts:
-        return TopScoreCounts(self.table + other.table)
 
     def __sub__(self, other: TopScoreCounts) -> TopScoreCounts:
         return TopScoreCounts(self.table - other.table)
@@ -137,9 +122,9 @@ class TopTally:
         self._codes.append(codes)
         self._weights.append(weights)
         if sum(map(len, self._codes)) > _MOST_WAITING and len(self._codes) > 1:
-            found, place = np.unique(np.concatenate(self._codes), return_inverse=True)
-            self._codes = [found]
-            self._weights = [count_codes(place, len(found), np.concatenate(self._weights))]
+            distinct, place = np.unique(np.concatenate(self._codes), return_inverse=True)
+            self._codes = [distinct]
+            self._weights = [count_codes(place, len(distinct), np.concatenate(self._weights))]
 
 
 def cells_of(top: FloatArray) -> IntArray:

@@ -52,10 +52,8 @@ def keep(digest: str, content: bytes) -> None:
     path = _place(digest)
     if path is None:
         return
-    try:
+    with contextlib.suppress(OSError):
         write_whole({path: content}, private=True, synced=False)  # reading compares the digest
-    except OSError:
-        return
 
 
 def trim(limit: int = MAX_BYTES) -> None:
@@ -72,5 +70,5 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 def _place(digest: str) -> Path | None:
     """The cache path of a digest; None for any other text, which must never become a path."""
-    known = untrusted.digest(digest)
-    return None if known is None else cache_folder() / known[:2] / known
+    checked = untrusted.digest(digest)
+    return None if checked is None else cache_folder() / checked[:2] / checked

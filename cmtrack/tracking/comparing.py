@@ -96,11 +96,11 @@ def compare(
     Differences use the rows' predictions where these were kept: the models were judged on the same rows, and what
     is common to them cancels. The *tied set* holds the runs that may be the best (multiple comparisons with the best,
     Hsu 1984, 1996), the best one with at least the confidence level. Many runs invite finding a winner by chance: the
-    intervals from the best other run hold together, that of the leader's value allows for its having been picked, and
-    the odds of being the best allow for how little equal runs would differ.
+    intervals from the best other run are simultaneous, that of the leader's value allows for its selection, and the
+    probability of being the best allows for how little equal runs would differ.
 
-    Cost: the reading of the runs' files, several at a time, and R² paired differences for R runs on the same rows. Of
-    ten evaluations in memory with 10⁵ rows each, about 1 s on one core.
+    Cost: reading the runs' files, several at a time, and R² paired differences for R runs on the same rows. Of ten
+    evaluations in memory with 10⁵ rows each, about 1 s on one core.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def compare_by(
         catalog = _declared(listing(order=None), prefix, names, catalog)
     criterion, rules = criterion_of(options, catalog), rules_of(options, catalog)
     listed = listing(order=criterion)
-    prefix = next((known for run in listed.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
+    prefix = next((logged for run in listed.runs if (logged := run.logged_prefix(prefix)) != prefix), prefix)
     options = replace(options, prefix=prefix)
     complete = [run for run in listed.runs if run.status(prefix) == "completed"]
     if not complete:
@@ -161,9 +161,10 @@ def compare_by(
         why = next(left.reason for left in unreadable if left.run.run_id == baseline.run_id)
         raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
     tell("ranking", 0, 0)
+    sizes = each(lambda run: model_size(run, listed.clients[run.tracking_uri]), list(wanted.values()))
     listed = replace(
         listed,
-        runs=_with_sizes(wanted.values(), listed.clients),
+        runs=tuple(replace(run, model_size=size.result()) for run, size in zip(wanted.values(), sizes, strict=True)),
         unreadable=tuple(unreadable),
         baseline=baseline,
         notes=(*problems, *listed.notes),
@@ -188,24 +189,24 @@ def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) ->
     for uri, client in listed.clients.items() if part else ():
         ids = sorted({run.experiment_id for place, run in everyone.items() if place[0] == uri})
         try:
-            found = [*search(client, ids, f"dataset.digest = '{digest}'", max_runs=_MOST_LOOKS)] if ids else []
+            judged = [*search(client, ids, f"dataset.digest = '{digest}'", max_runs=_MOST_LOOKS)] if ids else []
         except Exception:  # it is said that there are at least so many
             continue
-        everyone |= {(run.tracking_uri, run.run_id): run for run in found}
+        everyone |= {(run.tracking_uri, run.run_id): run for run in judged}
     same = [run for run in everyone.values() if digest in dict(run.datasets).values()]
     return len(same), len({run.tags[tag("review")] for run in same if tag("review") in run.tags})
 
 
 def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:
     """Experiment names by id; an id that means two experiments in two stores is left out."""
-    found: dict[str, set[str]] = {}
+    names_by_id: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
         try:
             name = str(clients[uri].get_experiment(experiment_id).name)
         except Exception:  # the run is at hand without it
             continue
-        found.setdefault(experiment_id, set()).add(name)
-    return {experiment_id: names.pop() for experiment_id, names in found.items() if len(names) == 1}
+        names_by_id.setdefault(experiment_id, set()).add(name)
+    return {experiment_id: names.pop() for experiment_id, names in names_by_id.items() if len(names) == 1}
 
 
 def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
@@ -219,8 +220,8 @@ def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, te
     if len(listed.runs) <= limit or not criterion.single or (logged and not changes):
         return listed
     # the listing could not order them: their evaluations are read for that
-    found, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
-    anew = {run.run_id: dict(found[run.run_id].metrics) if run.run_id in found else {} for run in listed.runs}
+    judged, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
+    anew = {run.run_id: dict(judged[run.run_id].metrics) if run.run_id in judged else {} for run in listed.runs}
     return reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read, anew=anew)
 
 
@@ -257,19 +258,12 @@ def _read(
     return evaluations, unreadable, sorted(notes)
 
 
-def _with_sizes(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> tuple[TrackedRun, ...]:
-    """The runs with the sizes of their logged models, asked for at the same time."""
-    runs = list(runs)
-    jobs = each(lambda run: model_size(run, clients[run.tracking_uri]), runs)
-    return tuple(replace(run, model_size=job.result()) for run, job in zip(runs, jobs, strict=True))
-
-
 def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
     """The first default metric logged or tagged as undefined; under a grouping, the first that can be computed."""
     if options.grouping is not None:
         first = sorted(runs, key=lambda run: run.run_id)[:1]
-        found, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
-        return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in found.values()))
+        evaluations, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
+        return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in evaluations.values()))
     undefined = [told(run.tags, "undefined", options.prefix) or "" for run in runs]
     names = {name for run in runs for name in run.metrics}
     names |= {options.prefix + name for listed in undefined for name in listed.split(", ")}
@@ -293,8 +287,8 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
             evaluation = evaluation_of(run, listed.clients[run.tracking_uri], run.logged_prefix(prefix))
         except ValueError:
             continue
-        found = [own for own in evaluation.catalog.own if own.name in names - {known.name for known in catalog.own}]
-        catalog = catalog.with_own((*catalog.own, *found))
+        new = [one for one in evaluation.catalog.own if one.name in names - {metric.name for metric in catalog.own}]
+        catalog = catalog.with_own((*catalog.own, *new))
         if names <= set(catalog.names):
             break
     return catalog
@@ -303,24 +297,22 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
 def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
     """The baseline: a listed run, or another run in the same stores; ValueError if there is none."""
     run = find(against, list(listed.clients.values()), experiments)
-    return next((known for known in listed.runs if known.run_id == run.run_id), run)
+    return next((listed_run for listed_run in listed.runs if listed_run.run_id == run.run_id), run)
 
 
 def _nothing(listed: Listed, prefix: str) -> str:
     """The error if no run holds a complete evaluation."""
     under = f" under the prefix {prefix!r}" if prefix else ""
-    others = sorted({known for run in listed.runs for known in run.prefixes} - {prefix})
+    others = sorted({used for run in listed.runs for used in run.prefixes} - {prefix})
     named = ", ".join([repr(other) for other in others if other][:6])
     named += f" and {len(others) - 6} more prefixes" if len(others) > 6 else ""
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
     which = f"none of the {len(listed.runs)} runs holds a" if len(listed.runs) > 1 else "the run holds no"
-    return f"{which} complete evaluation{under}: " + (
-        f"there are evaluations {f'under {named}' if named else 'without a prefix'}"
-        if others
-        else "cmtrack.log_evaluation in the training script logs one"
-    )
+    there = f"there are evaluations {f'under {named}' if named else 'without a prefix'}"
+    way_out = "cmtrack.log_evaluation in the training script logs one"
+    return f"{which} complete evaluation{under}: {there if others else way_out}"
 
 
 # -- what stores list, and the short list of it -----------------------------------------------------------------
@@ -356,33 +348,33 @@ def list_runs(
     uris: list[Any] = several(options.tracking_uri or ()) or [None]
     given_clients = map(client_for, uris) if clients is None else clients
     by_uri = {client.tracking_uri: client for client in given_clients}
-    found: dict[str, TrackedRun] = {}
+    by_id: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)
         everywhere = list(by_uri.values())
         names, n = several(options.experiment_names or ()), len(references)
         for run in find_all(references, lambda _: everywhere, lambda done: progress("finding runs", done, n), names):
-            found.setdefault(run.run_id, run)
+            by_id.setdefault(run.run_id, run)
     notes: tuple[str, ...] = ()
     if runs is None or options.experiment_names:
         names = several(options.experiment_names or ())
         for client in by_uri.values():
-            before = len(found)
+            before = len(by_id)
             ids = _experiments(client, names, several=len(by_uri) > 1)
             # one more than wanted tells whether there are more
             most = None if options.max_runs is None else options.max_runs + 1
             by = _order_by(order, options.prefix)
             for run in search(client, ids, options.filter_string, by, most, lambda n: progress("listing runs", n, 0)):
-                found.setdefault(run.run_id, run)
-            if options.max_runs is not None and len(found) - before > options.max_runs:
-                found.popitem()
+                by_id.setdefault(run.run_id, run)
+            if options.max_runs is not None and len(by_id) - before > options.max_runs:
+                by_id.popitem()
                 notes = (f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",)
-        for name in names if not found and len(by_uri) > 1 else ():
+        for name in names if not by_id and len(by_uri) > 1 else ():
             if all(client.get_experiment_by_name(name) is None for client in by_uri.values()):
                 raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, by_uri.values()))}")
-    found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
-    label = unique_names({run_id: run.name for run_id, run in found.items()})
-    named = tuple(replace(run, name=label[run.run_id]) for run in found.values())
+    by_id = dict(sorted(by_id.items()))  # the same review whatever the order that they were given or found in
+    label = unique_names({run_id: run.name for run_id, run in by_id.items()})
+    named = tuple(replace(run, name=label[run.run_id]) for run in by_id.values())
     return Listed(named, clients=by_uri, notes=notes)
 
 
@@ -461,6 +453,6 @@ def reduced(
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    known = digests(run.tags, prefix)
+    of_run = digests(run.tags, prefix)
     judged = (told(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
-    return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
+    return Traits.listed(of_run.get("labels"), of_run.get("row_ids"), *judged)

@@ -49,7 +49,7 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
     columns: list[tuple[str, str]] = []
     if isinstance(evaluation, Evaluation):
         classes = evaluation.classes
-        what = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
+        content = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
         if evaluation.weights_are is not None:
             profile["sum_of_weights"] = evaluation.n_samples
         sizes = zip(evaluation.labels, evaluation.confusion_matrix.counts.sum(axis=1).tolist(), strict=True)
@@ -57,10 +57,10 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
         profile |= {"classes": len(classes), "counts": {one_line(label): size for label, size in shown}}
         columns = _columns(evaluation)
     else:
-        what = f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
+        content = f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
         profile |= evaluation.sizes
     entry = {
-        "name": what if name is None else name,
+        "name": content if name is None else name,
         "digest": evaluation.labels_digest,
         "profile": json.dumps(profile, ensure_ascii=False),
     }

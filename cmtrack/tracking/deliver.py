@@ -62,7 +62,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         began = time.monotonic()
         while True:
             try:
-                return send(package, known, answered, late.is_set)
+                return send(package, used_client, answered, late.is_set)
             except Exception as error:
                 if not _passes(error) or time.monotonic() - began > PATIENCE:
                     raise
@@ -95,7 +95,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 del _sending[package.folder]
 
     with forks_wait(once=f"sending to {package.tracking_uri}"):  # the first time, which imports much
-        known = client or client_for()
+        used_client = client or client_for()
         try:
             return within_patience(as_the_only_one)
         except NoAnswer:

@@ -58,12 +58,9 @@ def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, 
         lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
     picture = _matrix(evaluation, pictures)
     if picture is not None:
-        lines.append(f"![{_in_link(picture.title)}]({_FILE}{quote(file_name(picture.file, prefix))})")
+        title = re.sub(r"[\[\]\\]", "", markdown_text(picture.title))
+        lines.append(f"![{title}]({_FILE}{quote(file_name(picture.file, prefix))})")
     return "\n\n".join([*lines, _table(evaluation, prefix)])
-
-
-def _in_link(text: str) -> str:
-    return re.sub(r"[\[\]\\]", "", markdown_text(text))
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 OUTPUT = "output"
 _AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in Spec.options() if name != "grouping"))
 _BY_ROW = ("sample_weight", "groups", "row_ids")
+_OF_THE_RUN = {"step": None, "predictions": "auto", "on_existing": "replace", "dataset": None, "figures": "auto"}
 _MAX_TAG = 4000
 
 
@@ -60,15 +62,11 @@ def evaluate_dataset(
     logged = log_evaluation(
         given.pop("y_true"),
         **given,
+        **{name: config.get(name, usual) for name, usual in _OF_THE_RUN.items()},
         run_id=run_id,
         model_id=model_id,
-        step=config.get("step"),
         prefix=prefix,
         metrics=chosen if model_id is None else [],
-        predictions=config.get("predictions", "auto"),
-        on_existing=config.get("on_existing", "replace"),
-        dataset=config.get("dataset"),
-        figures=config.get("figures", "auto"),
         strict=bool(config.get("strict")),
     )
     try:
@@ -127,8 +125,8 @@ def read_inputs(
     features = dataset.features_data
     if used and hasattr(features, "columns"):
         features = features.drop(columns=[column for column in features.columns if str(column) in used])
-    found = _predicted(model, features, config, predictions, given.get("labels"))
-    return given | found | {"y_pred": unless_decided(found.get("y_pred"), config)}
+    predicted = _predicted(model, features, config, predictions, given.get("labels"))
+    return given | predicted | {"y_pred": unless_decided(predicted.get("y_pred"), config)}
 
 
 def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
@@ -191,7 +189,9 @@ def _predicted(
 ) -> dict[str, Any]:
     """Labels and, if the model gives them, probabilities."""
     wanted, params = config.get("y_prob"), config.get("params")
-    raw = _raw_model(model)
+    raw: Any = None
+    with contextlib.suppress(Exception):  # not every flavour exposes the model inside the pyfunc wrapper
+        raw = model.get_raw_model()
     classes = getattr(raw, "classes_", None)
     if wanted is None and params is None and hasattr(raw, "predict_proba") and classes is not None:
         return {
@@ -210,22 +210,14 @@ def _predicted(
         }
     values = np.asarray(output)
     if values.ndim == 2 and values.shape[1] > 1:  # such as a model logged with pyfunc_predict_fn="predict_proba"
-        own = {} if classes is None or labels is not None else {"labels": list(classes)}
-        return {"y_prob": output if hasattr(output, "columns") and classes is None else values, **own}
+        more = {} if classes is None or labels is not None else {"labels": list(classes)}
+        return {"y_prob": output if hasattr(output, "columns") and classes is None else values, **more}
     tell(
         "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are left out; a model "
         'with predict_proba or pyfunc_predict_fn="predict_proba" has them',
         stacklevel=5,
     )
     return {"y_pred": np.ravel(values)}
-
-
-def _raw_model(model: Any) -> Any:
-    """The model inside the pyfunc wrapper, if its flavour exposes it."""
-    try:
-        return model.get_raw_model()
-    except Exception:
-        return None
 
 
 # -- what comes out ------------------------------------------------------------------------------------------
@@ -273,5 +265,5 @@ def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
     """The files of the evaluation, by name."""
     client, start = MlflowClient(), names.file_name("cmtrack_", prefix)
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
-    found = [Path(item.path) for item in client.list_artifacts(run_id) if item.path.startswith(start)]
-    return {path.stem: _KINDS[path.suffix](uri=f"{root}/{path.name}") for path in found if path.suffix in _KINDS}
+    paths = [Path(item.path) for item in client.list_artifacts(run_id) if item.path.startswith(start)]
+    return {path.stem: _KINDS[path.suffix](uri=f"{root}/{path.name}") for path in paths if path.suffix in _KINDS}

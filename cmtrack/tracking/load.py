@@ -38,13 +38,13 @@ def load_evaluation(
         A run id, ``runs:/<id>``, the id or URI of a logged or registered model (``models:/name@alias``), or an object
         with a ``run_id``: whatever :func:`cmtrack.compare` takes.
     prefix : str, default ""
-        As it was logged; ``"test"`` is enough where that was ``"test/"``.
+        The prefix that it was logged under; ``"test"`` is enough for ``"test/"``.
     rows : bool, default False
         Whether the rows' predictions are loaded too, for paired comparisons. Where rows belong together (``groups=``)
-        and have segments, they are in any case, if they were kept: the segments' intervals need them.
+        and have segments, they are always loaded, if they were kept: the segments' intervals need them.
     extra_metrics : sequence of Metric, optional
-        The functions of metrics of one's own, which a run does not hold: without them the numbers that were logged
-        are there, and what needs the functions (regrouping, merging, paired differences) is not.
+        The functions of custom metrics, which a run does not hold: without them the logged numbers are there, and what
+        needs the functions (regrouping, merging, paired differences) is missing.
     client : mlflow.MlflowClient, optional
         By default one for the current tracking URI.
 
@@ -76,7 +76,7 @@ def load_evaluation(
     try:
         evaluation = evaluation_of(run, client, prefix)
     except ValueError as error:
-        why = "" if run.status(prefix) else run.why_incomplete(prefix)
+        why = run.why_incomplete(prefix)
         raise ValueError(f"{error}; {why}" if why else str(error)) from None
     if rows:
         evaluation = with_predictions(evaluation, run, client, prefix)
@@ -125,8 +125,8 @@ def plain_reason(error: Exception, run: TrackedRun) -> str:
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    known = isinstance(error, (ValueError, OSError))
-    return first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
+    expected = isinstance(error, (ValueError, OSError))
+    return first_line(error) if expected else f"{type(error).__name__}: {first_line(error)}"
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
@@ -140,8 +140,8 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
     """True if the run may hold per-row predictions: their digest is among its tags, or it has no digests at all."""
-    known = digests(run.tags, prefix)
-    return digest_key(EVALUATION_FILE) not in known or not {digest_key(PREDICTIONS_FILE), ROWS_FILE}.isdisjoint(known)
+    marks = digests(run.tags, prefix)
+    return digest_key(EVALUATION_FILE) not in marks or not {digest_key(PREDICTIONS_FILE), ROWS_FILE}.isdisjoint(marks)
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
@@ -156,8 +156,8 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
             raise ValueError(f"such a file is called {name}")
         inside = getattr(client, "read_artifact", None)  # of a client inside the tracking server
         far = inside is None and artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
-        kept = digest is not None and far
-        if kept and (content := cache.cached(str(digest))) is not None:
+        cacheable = digest is not None and far
+        if cacheable and (content := cache.cached(str(digest))) is not None:
             return content
         read = partial(artifacts.read, run.artifact_uri) if inside is None else partial(inside, run.run_id)
         content = read(file, client.tracking_uri)
@@ -167,6 +167,6 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
         raise ValueError(f"run {run.run_id}: {file} cannot be read: {_said(error)}") from None
     if digest is not None and cache.digest_of(content) != digest:
         raise ValueError(f"run {run.run_id}: {file} is damaged: it is not the file that was logged")
-    if kept:
+    if cacheable:
         cache.keep(str(digest), content)
     return content

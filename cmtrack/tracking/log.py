@@ -49,7 +49,7 @@ class LoggedEvaluation:
     problems : tuple of str
         Figures or tables that could not be made, or sent.
     replaced : str
-        Which other evaluation of the run had to make room, in a sentence; empty where none had.
+        The evaluation of the run that was replaced, in a sentence; empty where none was.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def log_evaluation(
     any failure there is a warning that names a local folder with the evaluation, and the script goes on.
 
     **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight, group and
-    segment by each declared column go to the tracking store, up to 32 MB; row ids do only as a digest. The environment
+    segment by each declared column go to the tracking store, up to 32 MB; row ids only as a digest. The environment
     variable ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it
     limits that whatever the code asks for: ``off`` keeps all rows here, ``labels`` the probabilities
-    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack``
-    says at level INFO what goes along. Statistics go in any case: counts of each distinct score of the positive group
-    are among them, and of segments the counts by the values of their columns.
+    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` says at level INFO what goes along. Statistics go in any
+    case: counts of each distinct score of the positive group are among them, and of segments the counts by the values
+    of their columns.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def log_evaluation(
         not in the local folder. Paired comparisons need the labels, those of scores the probabilities, too.
     on_existing : "replace" or "error", default "replace"
         What becomes of another evaluation that the run holds under the same prefix. It is replaced with a warning, its
-        files are removed where the store can, and its metrics that the new one has not, which MLflow cannot remove,
-        are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With ``step`` each
-        takes the place of the one before. The same evaluation again changes nothing.
+        files are removed where the store can, and those of its metrics that the new one lacks, which MLflow cannot
+        remove, are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With
+        ``step`` each takes the place of the one before. The same evaluation again changes nothing.
     dataset : str, optional
         A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and below its figures;
         by default the number of rows and classes. The digest of the rows links runs on the same data, not the name.
@@ -206,15 +206,15 @@ def log_evaluation(
         try:
             if problem is not None:
                 raise problem
-            from mlflow import get_tracking_uri
+            from mlflow import get_active_model_id, get_tracking_uri
 
             check_prefix(prefix)
             if on_existing not in ("replace", "error"):
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
             chosen = chosen_run(run_id)
             wanted = Destination(
-                chosen, prefix, step, _model(model_id), get_tracking_uri(), on_existing, metrics, predictions,
-                checked_name(dataset), name_of_run(chosen), checked_figures(figures),
+                chosen, prefix, step, get_active_model_id() if model_id is None else model_id, get_tracking_uri(),
+                on_existing, metrics, predictions, checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
         except Exception as error:
             wanted, problem = _run_alone(run_id, prefix, step, on_existing, predictions), error
@@ -314,32 +314,24 @@ def name_of_run(run_id: str) -> str:
     return str(name or made_runs.get(run_id, ""))
 
 
-def _model(model_id: str | None) -> str | None:
-    if model_id is not None:
-        return model_id
-    import mlflow
-
-    return mlflow.get_active_model_id()
-
-
 def _not_computed(
     error: Exception, given: dict[str, Any], predictions: bool | str, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
     if strict:
         raise error
     path = None
-    kept = "its inputs could not be kept either"
+    state = "its inputs could not be kept either"
     try:
         given, why = settings.kept_inputs(given, predictions)
         if why:
-            kept = f"its inputs are not kept: {why}"
+            state = f"its inputs are not kept: {why}"
         path = spool.keep_inputs(given) if given else None
         if path is not None:
-            kept = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
-            kept += "; `cmtrack spool` says how to log them"
+            state = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
+            state += "; `cmtrack spool` says how to log them"
     except Exception as second:
-        kept += f" ({second})"
-    tell(f"the evaluation failed: {error} ({kept})")
+        state += f" ({second})"
+    tell(f"the evaluation failed: {error} ({state})")
     return LoggedEvaluation(None, run_id, "failed", path, str(error))
 
 

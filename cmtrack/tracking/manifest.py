@@ -84,16 +84,16 @@ def _files(folder: Path) -> set[str]:
     """Names of the files to upload: plain ones, in one folder."""
     if folder.is_symlink() or not folder.is_dir():
         raise ValueError("an entry must hold a folder 'artifacts', got none")
-    found, total = set(), 0
+    files, total = set(), 0
     for path in folder.iterdir():
         untrusted.file_name(path.name)
         if path.is_symlink() or not path.is_file():
             raise ValueError(f"artifacts must be plain files, got {path.name!r:.80}")
-        found.add(path.name)
+        files.add(path.name)
         total += path.stat().st_size
-    if len(found) > MAX_FILES or total > MAX_BYTES:
+    if len(files) > MAX_FILES or total > MAX_BYTES:
         raise ValueError(f"an entry must hold at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
-    return found
+    return files
 
 
 def _file(name: str, files: set[str]) -> str:
@@ -158,10 +158,10 @@ def _tags(data: dict[str, Any]) -> dict[str, str]:
 
 
 def _texts(data: dict[str, Any], name: str) -> dict[str, str]:
-    found = _required(data, name, dict)
-    if not all(isinstance(value, str) for value in found.values()):
+    texts = _required(data, name, dict)
+    if not all(isinstance(value, str) for value in texts.values()):
         raise ValueError(f"{MANIFEST}: {name} must hold texts")
-    return dict(found)
+    return dict(texts)
 
 
 def _text(data: dict[str, Any], name: str) -> str:
@@ -217,18 +217,18 @@ def listing(folder: str | Path | None = None) -> list[Waiting]:
 
 
 def _described(entry: spool.Entry) -> Waiting:
-    kind, made, what, meant_for = entry.kind, _stamp(entry.name), _WHAT.get(entry.kind, ""), ""
+    kind, made, content, meant_for = entry.kind, _stamp(entry.name), _WHAT.get(entry.kind, ""), ""
     if kind == "evaluation":
         try:
             package = read(entry.folder)
         except ValueError as error:
-            kind, what = "damaged", str(error)
+            kind, content = "damaged", str(error)
         else:
             samples = package.tags.get(tag("samples", package.prefix), "?")
-            what = f"evaluation of {samples} samples" + (f", prefix {package.prefix!r}" if package.prefix else "")
+            content = f"evaluation of {samples} samples" + (f", prefix {package.prefix!r}" if package.prefix else "")
             where = f" in {package.tracking_uri}" if package.tracking_uri else ""
             meant_for = f"run {package.run_id}{where}" if package.run_id else "no run"
-    return Waiting(entry.name, entry.folder, kind, made, what, meant_for, entry.size)
+    return Waiting(entry.name, entry.folder, kind, made, content, meant_for, entry.size)
 
 
 def _stamp(name: str) -> str:

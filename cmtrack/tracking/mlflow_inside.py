@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,13 +66,11 @@ def latest_metrics(run: Any) -> Sequence[Any]:
 @contextmanager
 def without_autologging() -> Iterator[None]:
     """Switch off MLflow's autologging: it would log the fits inside as trainings of the user's."""
-    if "mlflow" not in sys.modules:
-        yield
-        return
-    try:
-        from mlflow.utils.autologging_utils import disable_autologging
-    except ImportError:
-        yield
-        return
-    with disable_autologging():
+    off: Callable[[], AbstractContextManager[object]] = nullcontext
+    if "mlflow" in sys.modules:
+        with suppress(ImportError):
+            from mlflow.utils.autologging_utils import disable_autologging
+
+            off = disable_autologging
+    with off():
         yield

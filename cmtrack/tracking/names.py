@@ -86,18 +86,18 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
         before = {entry: tags.get(tag(name, prefix)) for entry, name in TAGS_BEFORE.items()}
         return {entry: value for entry, value in before.items() if value is not None}
     try:
-        found = untrusted.parsed_json(text)
+        data = untrusted.parsed_json(text)
     except ValueError:
         return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+    return {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
 
 
 def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
     """Tags with changed values of :func:`digests`; None removes a key."""
     before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {former_tag(name, prefix) for name in SHORT}
-    kept = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
+    held = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
     others = {name: text for name, text in tags.items() if name not in before}
-    return others | {tag(DIGESTS, prefix): json.dumps(kept)}
+    return others | {tag(DIGESTS, prefix): json.dumps(held)}
 
 
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
@@ -119,8 +119,8 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):
             out |= evaluation.segments.named(name)
             continue
-        found = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
-        if not found:
+        named = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
+        if not named:
             raise ValueError(f"this evaluation has no metric {name!r}{near(name, metrics)}")
-        out |= {n: metrics[n] for n in found}
+        out |= {n: metrics[n] for n in named}
     return out

@@ -147,8 +147,8 @@ class Package(Placed):
         """An image for the charts; packages of earlier versions have it among their artifacts."""
         if self.folder is None:
             return self.content.get(f"{CHARTS}/{file}")
-        found = (path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file())
-        return next((path.read_bytes() for path in found), None)
+        paths = (path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file())
+        return next((path.read_bytes() for path in paths), None)
 
     def with_rows(self, content: bytes | None) -> Package:
         """The package with tags for this file of rows; None removes them."""
@@ -314,25 +314,25 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written
     if evaluation.warnings:
         tags["warnings"] = "\n".join(evaluation.warnings)
     ids = evaluation.statistics.row_ids
-    known = {
+    entries = {
         "schema": str(schemas.EVALUATION.newest),
         "labels": evaluation.labels_digest,
         "row_ids": None if ids is None else str(ids),
     }
     readable = {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
-    return names.with_digests(readable, prefix, known | digests(written, prefix))
+    return names.with_digests(readable, prefix, entries | digests(written, prefix))
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
     """Digests that identify the written files, by the keys of :func:`cmtrack.tracking.names.digests`."""
-    known = {}
+    entries = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in written:
-            known[names.digest_key(name)] = digest_of(written[file])
+            entries[names.digest_key(name)] = digest_of(written[file])
             if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
-                known[names.ROWS_FILE] = file
-    return known
+                entries[names.ROWS_FILE] = file
+    return entries
 
 
 def _cut(text: str) -> str:

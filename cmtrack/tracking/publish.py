@@ -91,17 +91,14 @@ def publish(
     clients: dict[str, MlflowClient] = {}
     for run in (home, *_others(comparison)):
         if run.tracking_uri and run.tracking_uri not in clients:
-            clients[run.tracking_uri] = _client(run.tracking_uri)
+            clients[run.tracking_uri] = client_for(run.tracking_uri)
     if alias is not None and comparison.best is None:
         raise ValueError(f"no run is chosen, so the alias {alias!r} cannot be set: {lead(comparison)}")
     client = clients[home.tracking_uri]
     version = None if alias is None else version_for(home, client, registered_model)
     problems: list[str] = []
-    experiment_id = (
-        _own_experiment(client, home.experiment_id, problems)
-        if experiment_name is None
-        else experiment_named(client, experiment_name)
-    )
+    named = None if experiment_name is None else experiment_named(client, experiment_name)
+    experiment_id = named or _own_experiment(client, home.experiment_id, problems)
     name = run_name or f"review: {comparison.criterion}"
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
@@ -112,9 +109,9 @@ def publish(
         end_run(client, run_id, "FAILED")
         raise
     end_run(client, run_id)
-    said = _Said(comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE))
+    texts = _Said(comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE), problems)
     given_versions = {} if version is None else {home.run_id: [version]}
-    runs, models, versions = _tag_all(comparison, clients, said, given_versions, problems)
+    runs, models, versions = texts.tag_all(clients, given_versions)
     set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
     return LoggedReview(run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions)
 
@@ -123,23 +120,16 @@ def review_of(run: Run) -> Run | None:
     """The latest review of a run; None if there is none, or it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    known = run.tags.get(tag("review"), "")
-    if not known or not run.tracking_uri:
+    review_id = run.tags.get(tag("review"), "")
+    if not review_id or not run.tracking_uri:
         return None
-    client = _client(run.tracking_uri)
+    client = client_for(run.tracking_uri)
     try:
-        found = client.get_run(known)
+        review = client.get_run(review_id)
     except MlflowException:
         return None
-    of_review = found.info.lifecycle_stage == "active" and found.data.tags.get(KIND_TAG) == REVIEW
-    return from_entity(found, client) if of_review else None
-
-
-def _client(uri: str) -> MlflowClient:
-    """A client of a run's store; that of the current one keeps its own registry."""
-    import mlflow
-
-    return client_for(None if uri == mlflow.get_tracking_uri() else uri)
+    of_review = review.info.lifecycle_stage == "active" and review.data.tags.get(KIND_TAG) == REVIEW
+    return from_entity(review, client) if of_review else None
 
 
 def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> str:
@@ -158,8 +148,8 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 def _home(comparison: Comparison) -> Run:
     """The run that decides the review's store and experiment: the chosen one, else the first compared."""
     best = comparison.best
-    known = (run for run in _others(comparison) if run.tracking_uri)
-    first = [best.runs[0].run] if best is not None else list(known)
+    stored = (run for run in _others(comparison) if run.tracking_uri)
+    first = [best.runs[0].run] if best is not None else list(stored)
     if not first and not comparison.runs and not comparison.failed:
         raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
     if not first or not first[0].tracking_uri:
@@ -258,8 +248,8 @@ def _cut(text: str) -> str:
     if len(text) <= MAX_NOTE:
         return text
     end = f"\n\n… the rest is in {MARKDOWN_FILE}."
-    kept = text[: MAX_NOTE - len(end)]
-    return kept[: kept.rfind("\n")] + end
+    beginning = text[: MAX_NOTE - len(end)]
+    return beginning[: beginning.rfind("\n")] + end
 
 
 def _today() -> str:
@@ -268,11 +258,12 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class _Said:
-    """The review's tags and description for each run and its models."""
+    """The review's tags and description for each run and its models; refusals become problems, not errors."""
 
     comparison: Comparison
     review: str
     link: str
+    problems: list[str]
 
     def tags(self, standing: str) -> dict[str, str]:
         """Tags of a run, a logged model or a model version."""
@@ -283,55 +274,72 @@ class _Said:
         """Insert decision, rank and link into a description; the rest stays unchanged."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
         rank = capital(standing) if standing == STOPPED else rank
-        said = markdown_text(decision(self.comparison)[0])
-        block = f"{rank} in the [review of {_today()}]({self.link}). {said}"
+        headline = markdown_text(decision(self.comparison)[0])
+        block = f"{rank} in the [review of {_today()}]({self.link}). {headline}"
         return with_block(note or "", block, _LABEL, first=True)
 
+    def tag_all(
+        self, clients: Mapping[str, MlflowClient], given: Mapping[str, list[Any]]
+    ) -> tuple[tuple[str, ...], ...]:
+        """Tag runs, logged models and model versions in their own stores.
 
-def _tag_all(
-    comparison: Comparison,
-    clients: Mapping[str, MlflowClient],
-    said: _Said,
-    given: Mapping[str, list[Any]],
-    problems: list[str],
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Tag runs, logged models and model versions in their own stores; refusals become problems, not errors.
+        ``given`` has the versions of a run that were asked for; of others all are looked up.
+        """
+        runs, models, versions = [], [], []
+        for run, standing in _standings(self.comparison):
+            client = clients.get(run.tracking_uri)
+            if client is None or not run.run_id:
+                continue
+            if self.attempt(f"tags of run {run.run_id}", partial(self.tag_run, client, run.run_id, standing)):
+                runs.append(run.run_id)
+            seen = [
+                self.attempt(f"tags of model {model_id}", partial(self.tag_model, client, model_id, standing))
+                for model_id in run.model_ids
+            ]
+            models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
+            judged = list(given.get(run.run_id, ()))
+            if not judged and all(seen):
+                self.attempt(f"model versions of run {run.run_id}", partial(_add_versions, judged, run, client))
+            for version in judged:
+                name = f"models:/{version.name}/{version.version}"
+                describe = partial(self.describe_version, client, version, standing)
+                if self.attempt(f"description of {name}", describe):
+                    versions.append(name)
+        return tuple(runs), tuple(models), tuple(dict.fromkeys(versions))
 
-    ``given`` has the versions of a run that were asked for; of others all are looked up.
-    """
-    runs, models, versions = [], [], []
-    for run, standing in _standings(comparison):
-        client = clients.get(run.tracking_uri)
-        if client is None or not run.run_id:
-            continue
-        if _attempt(f"tags of run {run.run_id}", problems, partial(_tag_run, client, run.run_id, said, standing)):
-            runs.append(run.run_id)
-        seen = [
-            _attempt(f"tags of model {model_id}", problems, partial(_tag_model, client, model_id, said, standing))
-            for model_id in run.model_ids
-        ]
-        models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
-        judged = list(given.get(run.run_id, ()))
-        if not judged and all(seen):
-            _attempt(f"model versions of run {run.run_id}", problems, partial(_add_versions, judged, run, client))
-        for version in judged:
-            name = f"models:/{version.name}/{version.version}"
-            describe = partial(_describe_version, client, version, said, standing)
-            if _attempt(f"description of {name}", problems, describe):
-                versions.append(name)
-    return tuple(runs), tuple(models), tuple(dict.fromkeys(versions))
+    def tag_run(self, client: MlflowClient, run_id: str, standing: str) -> None:
+        from mlflow.entities import RunTag
+
+        before = client.get_run(run_id).data.tags  # a person may have changed the note since the run was listed
+        tags = self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
+        client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
+        if _FORMER in before:
+            client.delete_tag(run_id, _FORMER)
+
+    def tag_model(self, client: MlflowClient, model_id: str, standing: str) -> None:
+        before = client.get_logged_model(model_id).tags
+        client.set_logged_model_tags(model_id, self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)})
+        if _FORMER in before:
+            client.delete_logged_model_tag(model_id, _FORMER)
+
+    def describe_version(self, client: MlflowClient, version: Any, standing: str) -> None:
+        client.update_model_version(version.name, version.version, self.described(version.description, standing))
+        for name, text in self.tags(standing).items():
+            client.set_model_version_tag(version.name, version.version, name, text)
+        if _FORMER in version.tags:
+            client.delete_model_version_tag(version.name, version.version, _FORMER)
+
+    def attempt(self, what: str, action: Callable[[], Any]) -> bool:
+        try:
+            action()
+        except Exception as error:
+            self.problems.append(f"{what}: {first_line(error)}")
+            return False
+        return True
 
 
 def _add_versions(versions: list[Any], run: Run, client: MlflowClient) -> None:
     versions += versions_of(run, client)
-
-
-def _describe_version(client: MlflowClient, version: Any, said: _Said, standing: str) -> None:
-    client.update_model_version(version.name, version.version, said.described(version.description, standing))
-    for name, text in said.tags(standing).items():
-        client.set_model_version_tag(version.name, version.version, name, text)
-    if _FORMER in version.tags:
-        client.delete_model_version_tag(version.name, version.version, _FORMER)
 
 
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
@@ -340,29 +348,3 @@ def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
         for entry in ranking.standings:
             yield from ((one.run, f"{entry.rank}{aside}") for one in entry.runs)
     yield from ((stop.run, STOPPED) for stop in comparison.failed)
-
-
-def _tag_run(client: MlflowClient, run_id: str, said: _Said, standing: str) -> None:
-    from mlflow.entities import RunTag
-
-    before = client.get_run(run_id).data.tags  # a person may have changed the note since the run was listed
-    tags = said.tags(standing) | {NOTE: said.described(before.get(NOTE), standing)}
-    client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
-    if _FORMER in before:
-        client.delete_tag(run_id, _FORMER)
-
-
-def _tag_model(client: MlflowClient, model_id: str, said: _Said, standing: str) -> None:
-    before = client.get_logged_model(model_id).tags
-    client.set_logged_model_tags(model_id, said.tags(standing) | {NOTE: said.described(before.get(NOTE), standing)})
-    if _FORMER in before:
-        client.delete_logged_model_tag(model_id, _FORMER)
-
-
-def _attempt(what: str, problems: list[str], action: Callable[[], Any]) -> bool:
-    try:
-        action()
-    except Exception as error:
-        problems.append(f"{what}: {first_line(error)}")
-        return False
-    return True

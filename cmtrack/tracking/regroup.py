@@ -7,9 +7,8 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,11 +108,11 @@ def regroup_runs(
     prefix : str, optional
         By default the name of the grouping's last step and an underscore, such as ``"party_"``.
     source_prefix : str, default ""
-        As the evaluations to start from were logged.
+        The prefix of the evaluations to start from.
     figures : bool or "auto", default "auto"
         Whether figures are drawn; "auto": for up to 100 runs.
     force : bool, default False
-        Regroup the runs, too, that hold the same regrouping of the same evaluation by this version already.
+        Regroup also the runs that already hold the same regrouping of the same evaluation by this version.
     dry_run : bool, default False
         Only compute: nothing is written.
     progress : callable, optional
@@ -208,32 +207,30 @@ class _Job:
         """True if the run's tags show that this job was done, and no other evaluation to start from is half there."""
         if {run.status(self.prefix), run.status(self.source_prefix)} != {"completed"}:
             return False
-        known = names.digests(run.tags, self.prefix)
-        mark, _, made = known.get(names.REGROUPING, "").partition(" ")
+        entries = names.digests(run.tags, self.prefix)
+        mark, _, made = entries.get(names.REGROUPING, "").partition(" ")
         sought = {self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))}
-        whole = made == known.get(names.digest_key(names.EVALUATION_FILE))  # nothing else came after it
+        whole = made == entries.get(names.digest_key(names.EVALUATION_FILE))  # nothing else came after it
         return bool(mark) and mark in sought and whole
 
     def done(self, run: TrackedRun) -> RegroupedRun:
         """A run that was regrouped before, by its logged metrics."""
-        return RegroupedRun(
-            run.run_id,
-            run.name,
-            "completed",
-            warnings=tuple((names.told(run.tags, "warnings", self.prefix) or "").splitlines()),
-            prefix=self.prefix,
-            before=_logged(run, self.source_prefix),
-            after=_logged(run, self.prefix),
-            already_done=True,
-        )
+        warnings = (names.told(run.tags, "warnings", self.prefix) or "").splitlines()
+        before, after = (_logged(run, prefix) for prefix in (self.source_prefix, self.prefix))
+        return replace(self._outcome(run, "completed", warnings, before, after), already_done=True)
+
+    def _outcome(
+        self, run: TrackedRun, status: str, warnings: Sequence[str], before: dict[str, float], after: dict[str, float]
+    ) -> RegroupedRun:
+        return RegroupedRun(run.run_id, run.name, status, "", tuple(warnings), self.prefix, before, after)
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
         """Digest of source and grouping; empty if the source has no digests."""
-        known = names.digests(run.tags, self.source_prefix)
-        sources = [known.get(names.digest_key(name)) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)]
+        entries = names.digests(run.tags, self.source_prefix)
+        sources = [entries.get(names.digest_key(name)) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)]
         if sources[0] is None:
             return ""
-        made = [_version(), self.source_prefix, *sources, self.grouping.to_dict(), self.positive, figures]
+        made = [version("cmtrack"), self.source_prefix, *sources, self.grouping.to_dict(), self.positive, figures]
         return digest_of(json.dumps(made, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
@@ -247,15 +244,8 @@ class _Job:
         if not self.dry_run:
             mark = "" if problems else self._mark(run, self.figures)  # what lacks its rows may be whole another time
             problems += self._write(run, client, after, mark, rows=before.rows is not None)
-        return RegroupedRun(
-            run.run_id,
-            run.name,
-            "planned" if self.dry_run else "completed",
-            warnings=(*problems, *lacking, *after.warnings),
-            prefix=self.prefix,
-            before=_headline(before),
-            after=_headline(after),
-        )
+        status, warnings = "planned" if self.dry_run else "completed", (*problems, *lacking, *after.warnings)
+        return self._outcome(run, status, warnings, _headline(before), _headline(after))
 
     def _in_the_way(self, run: TrackedRun) -> str:
         if run.status(self.prefix) and names.tag(ORIGIN, self.prefix) not in run.tags:
@@ -271,11 +261,11 @@ class _Job:
     def _write(
         self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, mark: str, *, rows: bool
     ) -> tuple[str, ...]:
-        known: dict[str, str | None] = {}
+        entries: dict[str, str | None] = {}
         if rows:
             predictions = names.digest_key(names.PREDICTIONS_FILE)
-            known[names.ROWS_FILE] = rows_file(run, self.source_prefix)
-            known[predictions] = names.digests(run.tags, self.source_prefix).get(predictions)
+            entries[names.ROWS_FILE] = rows_file(run, self.source_prefix)
+            entries[predictions] = names.digests(run.tags, self.source_prefix).get(predictions)
         # first of all, so that a run of which only a part arrives can be regrouped again
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
@@ -283,8 +273,8 @@ class _Job:
             to = {"run_id": run.run_id, "run_name": run.name, "prefix": self.prefix, "figures": self.figures}
             package = build_into(evaluation, Path(scratch) / "package", listed=with_kept_rows(evaluation)[0], **to)
             made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
-            known[names.REGROUPING] = f"{mark} {made}".strip()
-            tags = names.with_digests(package.tags, self.prefix, known)
+            entries[names.REGROUPING] = f"{mark} {made}".strip()
+            tags = names.with_digests(package.tags, self.prefix, entries)
             package = replace(package, tags=tags | {names.tag(ORIGIN, self.prefix): origin})
             return package.problems + send(package, client).problems
 
@@ -294,13 +284,8 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
     for other in dict.fromkeys(("", source_prefix)):
         alike = names.tag("status", prefix) == names.tag("status", other)
         if alike or names.file_name("", prefix) == names.file_name("", other):
-            what = f"the evaluation under {other!r}" if other else "the run's own evaluation"
-            raise ValueError(f"prefix must be another one, got {prefix!r}: it would overwrite {what}")
-
-
-@cache
-def _version() -> str:
-    return version("cmtrack")
+            evaluation = f"the evaluation under {other!r}" if other else "the run's own evaluation"
+            raise ValueError(f"prefix must be another one, got {prefix!r}: it would overwrite {evaluation}")
 
 
 def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:

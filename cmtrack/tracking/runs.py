@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
@@ -54,8 +55,8 @@ class TrackedRun(Run):
     @property
     def prefixes(self) -> tuple[str, ...]:
         """The prefixes of complete evaluations, as logged; "" means without a prefix."""
-        found = (_STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed")
-        return tuple(sorted(self.logged_prefix(match[1] or "") for match in found if match))
+        matches = (_STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed")
+        return tuple(sorted(self.logged_prefix(match[1] or "") for match in matches if match))
 
     def logged_prefix(self, prefix: str) -> str:
         """The full prefix of the logged evaluation: ``test`` also finds ``test/``."""
@@ -63,20 +64,20 @@ class TrackedRun(Run):
             return prefix
         plain = prefix.rstrip("/ ._-")
         endings = dict.fromkeys((prefix.removeprefix(plain), "", "/", "_", "-", ".", " "))
-        for known in (plain + ending for ending in endings):
-            if any(name.startswith(f"{known}{section}/") for name in self.metrics for section in _SECTIONS):
-                return known
+        for candidate in (plain + ending for ending in endings):
+            if any(name.startswith(f"{candidate}{section}/") for name in self.metrics for section in _SECTIONS):
+                return candidate
         return prefix
 
     def _others(self) -> str:
         """The prefixes of other evaluations in a run that lacks one, in words."""
         named = [prefix for prefix in self.prefixes if prefix]
-        said = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
+        named_prefixes = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
         if len(named) == 1:
-            said = f"one under the prefix {named[0]!r}"
+            named_prefixes = f"one under the prefix {named[0]!r}"
         if "" in self.prefixes:
-            said = f"one without a prefix and {said}" if said else "one without a prefix"
-        return f"; it has {said}" if said else ""
+            named_prefixes = f"one without a prefix and {named_prefixes}" if named_prefixes else "one without a prefix"
+        return f"; it has {named_prefixes}" if named_prefixes else ""
 
 
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
@@ -86,6 +87,7 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
     """
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     models = dict.fromkeys([*model_ids, *(output.model_id for output in outputs)])
+    inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
     info, data = run.info, run.data
     return TrackedRun(
         run_id=untrusted.identifier(info.run_id, "a run's id"),
@@ -98,15 +100,10 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
         artifact_uri=info.artifact_uri or "",
         start_time=info.start_time or 0,
         end_time=info.end_time or 0,
-        datasets=_datasets(run),
+        datasets=tuple(dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs)),
         model_size=_logged_size(data.tags),
         model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
-
-
-def _datasets(run: Any) -> tuple[tuple[str, str], ...]:
-    inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
-    return tuple(dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs))
 
 
 def _logged_size(tags: Mapping[str, str]) -> int:
@@ -166,8 +163,8 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     for name in names:
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
-            known = [e.name for e in client.search_experiments(max_results=1000)]
-            alike = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+            existing = [e.name for e in client.search_experiments(max_results=1000)]
+            alike = difflib.get_close_matches(name, existing, n=3, cutoff=0.4)
             hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
             raise ValueError(f"there is no experiment {name!r} in {shown_uri(client)}{hint}")
         ids.append(str(experiment.experiment_id))
@@ -182,12 +179,12 @@ def active_experiment_id() -> str:
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
-    known, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
-    if known is None and name is not None:
+    experiment_id, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
+    if experiment_id is None and name is not None:
         client = client_for()
-        found = client.get_experiment_by_name(name)
-        known = client.create_experiment(name) if found is None else found.experiment_id
-    return str(mlflow_inside.default_experiment_id() if known is None else known)
+        experiment = client.get_experiment_by_name(name)
+        experiment_id = client.create_experiment(name) if experiment is None else experiment.experiment_id
+    return str(mlflow_inside.default_experiment_id() if experiment_id is None else experiment_id)
 
 
 def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()) -> TrackedRun:
@@ -217,9 +214,9 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
                 raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
             problems.append(f"{shown_uri(client)}: {first_line(error)}")
     if _SHORT_ID.fullmatch(text):
-        found = _beginning_with(text, clients, experiments)
-        if found is not None:
-            return found
+        run = _beginning_with(text, clients, experiments)
+        if run is not None:
+            return run
     if text.startswith(("models:/", "m-")):
         raise ValueError(f"there is no model {text!r} ({'; '.join(problems)})")
     known_by = "" if re.fullmatch("[0-9a-f]{8,}", text) else _by_id_alone(text, clients)
@@ -244,19 +241,19 @@ def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Seq
 
     ValueError if there are several, or a store does not search by the beginning of an id.
     """
-    found: dict[str, TrackedRun] = {}
+    by_id: dict[str, TrackedRun] = {}
     for client in clients:
         named = [client.get_experiment_by_name(name) for name in experiments]
         inside = [one for one in named if one is not None] if experiments else client.search_experiments()
         ids = [str(experiment.experiment_id) for experiment in inside]
         if ids:
             for run in search(client, ids, f"attributes.run_id LIKE '{text}%'", max_runs=_MOST_ALIKE + 1):
-                found.setdefault(run.run_id, run)
-    if len(found) > 1:
-        listed = ", ".join(f"{run_id} ({run.name})" for run_id, run in sorted(found.items())[:_MOST_ALIKE])
-        more = " and more" if len(found) > _MOST_ALIKE else ""
+                by_id.setdefault(run.run_id, run)
+    if len(by_id) > 1:
+        listed = ", ".join(f"{run_id} ({run.name})" for run_id, run in sorted(by_id.items())[:_MOST_ALIKE])
+        more = " and more" if len(by_id) > _MOST_ALIKE else ""
         raise ValueError(f"several runs have an id that begins with {text!r}: {listed}{more}")
-    return next(iter(found.values()), None)
+    return next(iter(by_id.values()), None)
 
 
 def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
@@ -290,17 +287,14 @@ def find_all(
 
 def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
     """The runs of :func:`as_references`, each with a client of its store; errors as in :func:`find`."""
-    clients: dict[str, MlflowClient] = {}
+    client = cache(client_for)
 
     def clients_of(reference: Any) -> list[MlflowClient]:
-        uri = reference.tracking_uri if isinstance(reference, TrackedRun) else ""
-        if uri not in clients:
-            clients[uri] = client_for(uri or None)
-        return [clients[uri]]
+        return [client(reference.tracking_uri or None if isinstance(reference, TrackedRun) else None)]
 
     references = as_references(runs)
-    found = find_all(references, clients_of)
-    return [(run, *clients_of(reference)) for run, reference in zip(found, references, strict=True)]
+    tracked = find_all(references, clients_of)
+    return [(run, *clients_of(reference)) for run, reference in zip(tracked, references, strict=True)]
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
@@ -389,22 +383,22 @@ def as_references(runs: Any) -> list[Any]:
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
     """The only model version of a run or its logged models; ValueError if there is none, or more than one."""
-    found = {(version.name, str(version.version)): version for version in versions_of(run, client)}
+    versions = {(version.name, str(version.version)): version for version in versions_of(run, client)}
     if registered_model is not None:
-        found = {key: version for key, version in found.items() if key[0] == registered_model}
+        versions = {key: version for key, version in versions.items() if key[0] == registered_model}
     of = f"of {registered_model!r} " if registered_model is not None else ""
     who = f"run {run.name!r} ({run.run_id})"
-    if not found:
+    if not versions:
         raise ValueError(
             f"no registered version {of}comes from {who}, so the alias cannot be set: register its model "
             "first (mlflow.register_model)"
         )
-    if len(found) > 1:
-        listed = ", ".join(f"{name} version {number}" for name, number in sorted(found)[:6])
-        names = {name for name, _ in found}
+    if len(versions) > 1:
+        listed = ", ".join(f"{name} version {number}" for name, number in sorted(versions)[:6])
+        names = {name for name, _ in versions}
         hint = "registered_model= says which model" if len(names) > 1 else "set the alias by hand for the one you mean"
-        raise ValueError(f"{len(found)} registered versions {of}come from {who}: {listed}; {hint}")
-    return next(iter(found.values()))
+        raise ValueError(f"{len(versions)} registered versions {of}come from {who}: {listed}; {hint}")
+    return next(iter(versions.values()))
 
 
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
@@ -421,8 +415,8 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
         except MlflowException as error:
             raise ValueError(f"the logged model {model_id!r} cannot be read: {first_line(error)}") from None
         if source and source != run.run_id:
-            found = client.search_model_versions(f"run_id='{source}'")
-            versions += [version for version in found if _model_id(version) == model_id]
+            of_run = client.search_model_versions(f"run_id='{source}'")
+            versions += [version for version in of_run if _model_id(version) == model_id]
     return versions
 
 

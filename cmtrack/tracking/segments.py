@@ -41,8 +41,8 @@ def segment_runs(
     """Evaluate past runs by segments, from their kept predictions and the attributes of their rows.
 
     A run keeps its rows in their order, and of their ids only a digest. So the table has to say which of its rows
-    belongs to which row of the run, in one of three ways: ``row_ids``, ``y_true``, or its order alone, which is warned
-    of.
+    belongs to which row of the run, in one of three ways: ``row_ids``, ``y_true``, or its order alone, which gives a
+    warning.
 
     Parameters
     ----------
@@ -54,15 +54,16 @@ def segment_runs(
         Columns of the table that divide the rows; a tuple stands for the crossings of its columns.
     row_ids : str or array-like of shape (n,), optional
         The name of the table's column of row ids, its rows in the order of the run; or the row ids in the order of the
-        run, by which rows of a DataFrame are found by its index, in whatever order it has them. They are held to the
-        digest that the run keeps.
+        run, which are looked up in a DataFrame's index, whatever its order. They are checked against the digest that
+        the run keeps.
     y_true : str, optional
-        The table's column of actual labels, its rows in the order of the run. They are held to those of the run.
+        The table's column of actual labels, its rows in the order of the run. They are checked against those of the
+        run.
     prefix : str, default ""
-        As the evaluations were logged.
+        The prefix that the evaluations were logged under.
     log : bool, default False
-        Write the table of segments, ``cmtrack_segments.json``, to each run, in the place of one that is there; nothing
-        is written otherwise.
+        Write the table of segments, ``cmtrack_segments.json``, to each run, in place of an earlier one; nothing is
+        written otherwise.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def segment_runs(
         If a run does not exist or keeps no rows, or rows of the table do not match those of the run; the text says how
         many, where that is known.
     TypeError
-        If segments are no list of names.
+        If segments are not a list of names.
     ConnectionError
         If the tracking server does not answer.
 
@@ -102,9 +103,9 @@ def segment_runs(
             raise ValueError(f"table must have the column {name!r:.80}, got {list(columns)[:20]}")
     done = []
     for run, client in with_clients(runs):
-        own = run.logged_prefix(prefix)
+        logged = run.logged_prefix(prefix)
         try:
-            evaluation = of_classes(with_predictions(evaluation_of(run, client, own), run, client, own))
+            evaluation = of_classes(with_predictions(evaluation_of(run, client, logged), run, client, logged))
             places = _places(evaluation, columns, table, row_ids, y_true)
             chosen = {name: columns[name] for division in divisions for name in division}
             if places is not None:
@@ -113,7 +114,7 @@ def segment_runs(
         except ValueError as error:
             raise ValueError(f"run {run.run_id}: {plain_reason(error, run)}") from None
         if log:
-            _log(divided, run, client, own)
+            _log(divided, run, client, logged)
         done.append(divided)
     return done
 

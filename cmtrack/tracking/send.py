@@ -101,8 +101,8 @@ def send(
         answered()
     if refused:
         client.set_tag(run_id, status, METRICS_ONLY)
-        what = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
-        raise ValueError(f"{what} has the metrics only")
+        state = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
+        raise ValueError(f"{state} has the metrics only")
     left_out = dict(_optional(client, run, package, files[1:], answered))
     datasets.log(client, run_id, package.dataset)
     answered()
@@ -141,29 +141,31 @@ def _replaced(
     client: MlflowClient, run: Any, package: Package, files: list[str], there: str
 ) -> tuple[str, tuple[str, ...]]:
     """Remove the files of the replaced evaluation; return the sentence on it, and the problems."""
-    said = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
+    warning = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
     stale = stale_metrics(run, package)
     if stale:
         more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
-        said += f"; MLflow keeps these metrics of it: {', '.join(stale[:5])}{more}"
+        warning += f"; MLflow keeps these metrics of it: {', '.join(stale[:5])}{more}"
     try:
         remove_old_files(client, run, package, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
-        return said, (f"files of the replaced evaluation could not be removed: {first_line(error)}",)
-    return said, ()
+        return warning, (f"files of the replaced evaluation could not be removed: {first_line(error)}",)
+    return warning, ()
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """A client for one store; None means MLflow's default.
+    """A client for one store; MLflow's default, for None too, has the registry that is set.
 
     ConnectionError if the tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
     """
     from mlflow import MlflowClient, get_tracking_uri
 
-    if urlsplit(tracking_uri or get_tracking_uri()).scheme.partition("+")[0] in _DATABASES:
+    usual = get_tracking_uri()
+    uri = tracking_uri or usual
+    if urlsplit(uri).scheme.partition("+")[0] in _DATABASES:
         with needs("a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)", "mlflow"):
             import_module("sqlalchemy")  # MLflow's, not cmtrack's
-    client = MlflowClient() if tracking_uri is None else MlflowClient(tracking_uri, registry_uri=tracking_uri)
+    client = MlflowClient() if uri == usual else MlflowClient(uri, registry_uri=uri)
     probe(client.tracking_uri)
     return client
 
@@ -179,14 +181,8 @@ def probe(tracking_uri: str) -> None:
     try:
         mlflow_inside.get(tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS).close()
     except Exception as error:
-        host = parts.netloc.rpartition("@")[2]
-        raise ConnectionError(f"the tracking server {host} does not answer: {_cause(error)}") from None
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason of a failed connection, in one line."""
-    *_, innermost = _chain(error)
-    return first_line(innermost)
+        host, innermost = parts.netloc.rpartition("@")[2], [*_chain(error)][-1]
+        raise ConnectionError(f"the tracking server {host} does not answer: {first_line(innermost)}") from None
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -279,15 +275,15 @@ def _named(left_out: dict[str, str]) -> str:
 
 def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     run_id, step = run.info.run_id, package.step or 0
-    known: list[str] = []
+    paths: list[str] = []
     # without a status nothing of the kind was sent before
     if package.images and names.tag("status", package.prefix) in run.data.tags:
-        known = [file.path for file in client.list_artifacts(run_id, "images")]
+        paths = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
         name = re.compile("[+%]".join((*parts, str(package.timestamp), r"[^/]*")))
-        there, content = [path for path in known if name.fullmatch(path)], package.image(file)
+        there, content = [path for path in paths if name.fullmatch(path)], package.image(file)
         if content is None or any(path.endswith(".webp") for path in there):  # the last of its two files
             continue
         from cmtrack.tracking.images import DrawnImage  # brings Pillow, which is there where a figure could be drawn
@@ -324,8 +320,8 @@ def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any
 def _only_model(run: Any, step: int) -> str | None:
     """The model that this run logged at this step, as MLflow's fluent functions link it."""
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
-    found = [output.model_id for output in outputs if output.step == step]
-    return found[0] if len(found) == 1 else None
+    models = [output.model_id for output in outputs if output.step == step]
+    return models[0] if len(models) == 1 else None
 
 
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
@@ -339,8 +335,8 @@ def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) ->
         entries = []
     entries = entries if isinstance(entries, list) else []
     more, less = ([{"path": table, "type": "table"} for table in some] for some in (tables, gone))
-    kept = [entry for entry in entries if entry not in less]
-    return json.dumps([*kept, *(entry for entry in more if entry not in kept)])
+    left = [entry for entry in entries if entry not in less]
+    return json.dumps([*left, *(entry for entry in more if entry not in left)])
 
 
 AGAIN = "logged_again"

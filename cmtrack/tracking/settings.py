@@ -94,17 +94,17 @@ def lists_rows() -> bool:
 
 def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tuple[BaseEvaluation | None, str]:
     """The evaluation with the rows to write (None without any), and a sentence on them."""
-    kept = kept_rows(asked)
+    setting = kept_rows(asked)
     if evaluation.rows is None:
         return None, "0 rows are logged: the evaluation has none."
-    if kept.content == "off":
-        return None, f"0 rows are logged ({kept.reason})."
-    if kept.content == "labels":
+    if setting.content == "off":
+        return None, f"0 rows are logged ({setting.reason})."
+    if setting.content == "labels":
         evaluation = evaluation.without_probabilities()
-    evaluation = _with_kept_ids(evaluation, kept)
+    evaluation = _with_kept_ids(evaluation, setting)
     rows, size = evaluation.rows, evaluation.rows_size
     assert rows is not None  # asked above
-    if kept.limited and size > MAX_ROWS_BYTES:
+    if setting.limited and size > MAX_ROWS_BYTES:
         return None, f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
     if getattr(rows, "source", None) is not None:
@@ -113,9 +113,9 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
     if ids is not None:
         held.append("hashes of the row ids" if ids.hashed else "row ids")
     columns = {"weights": rows.weights, "groups": rows.clusters, "segments": getattr(rows, "segments", None) or None}
-    held += [what for what, there in columns.items() if there is not None]
-    said = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
-    return evaluation, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
+    held += [name for name, there in columns.items() if there is not None]
+    sentence = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
+    return evaluation, f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
 
 
 def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
@@ -146,17 +146,17 @@ def kept_ids() -> str:
 def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:
     """The inputs of a failed evaluation that may be stored, and why others may not."""
     try:
-        kept = kept_rows(asked)
+        setting = kept_rows(asked)
     except ValueError:
-        kept = KeptRows("off", True, f"predictions={asked!r}")
-    if kept.content == "off":
-        return {}, kept.reason
+        setting = KeptRows("off", True, f"predictions={asked!r}")
+    if setting.content == "off":
+        return {}, setting.reason
     out = {
         name: values
         for name, values in arrays.items()
-        if (kept.content == "all" or _no_scores(name, values)) and (name != "row_ids" or kept_ids() == "on")
+        if (setting.content == "all" or _no_scores(name, values)) and (name != "row_ids" or kept_ids() == "on")
     }
-    return out, kept.reason if len(out) < len(arrays) else ""
+    return out, setting.reason if len(out) < len(arrays) else ""
 
 
 def _no_scores(name: str, values: Any) -> bool:
@@ -190,7 +190,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     """
     from cmtrack.tracking import package as packages
 
-    kept = kept_rows()
+    rows_setting = kept_rows()
     rows = next((name for name in package.files if name.endswith(names.PREDICTIONS_FILE)), None)
     if rows is None:
         return package, ()
@@ -198,13 +198,13 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     file = package.folder / ARTIFACTS / rows
     content = file.read_bytes()
     narrowed: bytes | None = None
-    what, reason = "rows", kept.reason
-    if kept.content == "labels":
-        narrowed, what = file_without_probabilities(content), "probabilities of the rows"
-    elif kept.content == "all":
+    removed, reason = "rows", rows_setting.reason
+    if rows_setting.content == "labels":
+        narrowed, removed = file_without_probabilities(content), "probabilities of the rows"
+    elif rows_setting.content == "all":
         setting = kept_ids()
         narrowed = content if setting == "on" else file_without_ids(content, hashes=setting == "off")
-        what, reason = "row ids", f"{ROW_IDS}={setting}"
+        removed, reason = "row ids", f"{ROW_IDS}={setting}"
     if narrowed == content:  # it has nothing of the kind
         return package, ()
     out = package.with_rows(narrowed)
@@ -213,7 +213,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     pages = (name for name in package.files if name.endswith(names.REPORT_FILE))
     changed = {name: without_rows((package.folder / ARTIFACTS / name).read_bytes()) for name in pages}
     packages.rewrite(out, ({} if narrowed is None else {rows: narrowed}) | changed)
-    return out, (f"the {what} in {rows} ({reason})",)
+    return out, (f"the {removed} in {rows} ({reason})",)
 
 
 # -- sources of settings --------------------------------------------------------------------------------------
@@ -237,9 +237,9 @@ def _setting() -> tuple[str, str]:
     except OSError:  # it was removed
         return "auto", ""
     for path in (parent / PROJECT for parent in (folder, *folder.parents)):
-        found = _of_project(path)
-        if found is not None:
-            return found
+        value = _of_project(path)
+        if value is not None:
+            return value
     return "auto", ""
 
 

@@ -93,8 +93,8 @@ def spool_folder() -> Path:
 
 def spool_folders() -> list[Path]:
     """Every folder in which :func:`cmtrack.log_evaluation` may have put entries, the usual one first."""
-    found = [spool_folder(), _of_user()]
-    return found + [folder for base in _temporary_bases() for folder in _own_temporaries(base)]
+    folders = [spool_folder(), _of_user()]
+    return folders + [folder for base in _temporary_bases() for folder in _own_temporaries(base)]
 
 
 def _of_user() -> Path:
@@ -112,14 +112,14 @@ def _temporary_bases() -> list[Path]:
 
 def _own_temporaries(base: Path) -> list[Path]:
     """Private temporary spool folders of this user; those of others are not read."""
-    found = []
+    folders = []
     with contextlib.suppress(OSError):
         for path in sorted(base.glob(f"{_TEMPORARY}*")):
             status = path.lstat()
-            own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-            if own and path.is_dir() and not path.is_symlink():
-                found.append(path)
-    return found
+            is_ours = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+            if is_ours and path.is_dir() and not path.is_symlink():
+                folders.append(path)
+    return folders
 
 
 def _places() -> Iterator[Path]:
@@ -127,9 +127,9 @@ def _places() -> Iterator[Path]:
     yield spool_folder()
     yield _of_user()
     for base in _temporary_bases():
-        own = _own_temporaries(base)
+        temporaries = _own_temporaries(base)
         with contextlib.suppress(OSError):
-            yield own[0] if own else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
+            yield temporaries[0] if temporaries else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -262,13 +262,13 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
 
     The result: None where no place could be written.
     """
-    kept = {}
+    columns = {}
     for name, values in arrays.items():
         if values is not None:
             array = as_array(values)
-            kept[name] = array.astype(str) if array.dtype.kind == "O" else array
+            columns[name] = array.astype(str) if array.dtype.kind == "O" else array
     content = BytesIO()
-    np.savez_compressed(content, **kept)
+    np.savez_compressed(content, **columns)
     with new_entry() as draft:
         draft.write(INPUTS, content.getvalue())
         return draft.settle()
@@ -304,11 +304,11 @@ def entries(folder: Path | None = None) -> list[Entry]:
 
     ``folder``: by default all of :func:`spool_folders`.
     """
-    found: list[Entry] = []
+    waiting: list[Entry] = []
     for place in spool_folders() if folder is None else [folder]:
         with contextlib.suppress(OSError):
-            found += [entry for entry in map(_entry, place.iterdir()) if entry is not None]
-    return sorted(found, key=lambda entry: entry.name)
+            waiting += [entry for entry in map(_entry, place.iterdir()) if entry is not None]
+    return sorted(waiting, key=lambda entry: entry.name)
 
 
 def made(name: str) -> int | None:

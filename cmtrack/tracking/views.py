@@ -110,9 +110,7 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
         raise ValueError(
             f"a view's name must be a text of one line and at most {MAX_NAME} characters, got {name!r:.120}"
         )
-    import mlflow
-
-    client = client_for(None if home.tracking_uri == mlflow.get_tracking_uri() else home.tracking_uri)
+    client = client_for(home.tracking_uri)
     version = server_version(client)
     form = form_for(version)
     here = [run for run in compared if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)]
@@ -146,10 +144,10 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
 
 def _compared(comparison: Comparison) -> list[Run]:
     """The ranked and stopped runs of one store."""
-    found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
-    if not found:
+    judged = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
+    if not judged:
         raise ValueError("a view needs a run that is ranked or that a gate stopped, got none")
-    compared = [run for run in found if run.tracking_uri and run.experiment_id]
+    compared = [run for run in judged if run.tracking_uri and run.experiment_id]
     if not compared:
         raise ValueError("a saved view needs runs of a tracking store, got evaluations that are in no run")
     return compared
@@ -194,8 +192,8 @@ def server_version(client: MlflowClient) -> str:
 
 def form_for(version: str) -> Form:
     """The format that a version reads; ValueError if it is not known."""
-    known = tuple(int(number) for number in version.split(".")[:2])
-    fitting = [form for first, form in _FORMS.items() if first <= known < _BEYOND]
+    numbers = tuple(int(number) for number in version.split(".")[:2])
+    fitting = [form for first, form in _FORMS.items() if first <= numbers < _BEYOND]
     if not fitting:
         first = ".".join(map(str, min(_FORMS)))
         raise ValueError(
@@ -210,7 +208,9 @@ def fitted(
     """The tag's value with as many cards as fit, and the number left out; ValueError if it is too long without any."""
 
     def value(count: int) -> str:
-        text = _deflated({**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:count]]})
+        whole = {**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:count]]}
+        plain = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
+        text = "deflate;" + base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
         if not form.named:
             return text
         return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": text})
@@ -225,11 +225,6 @@ def fitted(
             "compare runs of an experiment in place of naming them, or shorten the filter"
         )
     return value(low), len(cards) - low
-
-
-def _deflated(data: Any) -> str:
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    return "deflate;" + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 # -- what it shows ----------------------------------------------------------------------------------------------------
@@ -357,8 +352,8 @@ def _charts(
 
 def _images(run: Run) -> list[str]:
     """Image keys of the confusion matrices that a run may have."""
-    known = run.prefixes if isinstance(run, TrackedRun) else ()
-    return [prefix + IMAGE_KEY for prefix in known]
+    prefixes = run.prefixes if isinstance(run, TrackedRun) else ()
+    return [prefix + IMAGE_KEY for prefix in prefixes]
 
 
 def _deleted(card: dict[str, Any]) -> dict[str, Any]:
@@ -378,8 +373,8 @@ def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
 
     The other links that the line has already stay behind this one, if their views are still there.
     """
-    found, known = _BLOCK.search(note), set(tags)
-    before = "" if found is None else found["links"]
-    others = [match[0] for match in re.finditer(_LINK, before) if match["key"] != key and TAG + match["key"] in known]
-    rest = note if found is None else note[: found.start()] + note[found.end() :]
+    block, keys = _BLOCK.search(note), set(tags)
+    before = "" if block is None else block["links"]
+    others = [match[0] for match in re.finditer(_LINK, before) if match["key"] != key and TAG + match["key"] in keys]
+    rest = note if block is None else note[: block.start()] + note[block.end() :]
     return " · ".join([link, *others][:MAX_LINKS]) + _LABEL + (f"\n\n{rest}" if rest.strip() else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cmtrack_integrations._hook import Hook, check_every
+from cmtrack_integrations._hook import Hook, Logging, check_every
 
 Predictions = dict[str, Any]
 """Arguments of ``log_evaluation``: labels, y_true, and y_prob or y_pred."""
@@ -58,3 +58,19 @@ class Rounds(Hook):
         self.used = used
         given = predict(used)
         self.log(given.pop("y_true"), step=step, **given)
+
+
+class Boosting(Logging):
+    """A callback whose hook logs a model after some of its rounds."""
+
+    _hook: Rounds
+
+    @property
+    def rounds_used(self) -> int:
+        """Rounds of the logged model."""
+        return self._hook.used
+
+    @property
+    def rounds_trained(self) -> int:
+        """Rounds of the whole training."""
+        return self._hook.trained

@@ -125,7 +125,9 @@ class Hook:
         if isinstance(evaluation_or_y_true, Evaluation):
             options = {name: v for name, v in options.items() if name not in _EVALUATE and name not in _BY_ROW}
         given = {**options, **more, "run_id": self.run_id, "step": step}
-        same = self.tracking_uri is None or self.tracking_uri == _tracking_uri()
+        from mlflow import get_tracking_uri
+
+        same = self.tracking_uri is None or self.tracking_uri == get_tracking_uri()
         with nullcontext() if same else tracking_store(self.tracking_uri):
             self.logged = log_evaluation(evaluation_or_y_true, **given)
         self.run_id = self.logged.run_id or self.run_id
@@ -154,12 +156,28 @@ class Hook:
             tell(f"{what}: {error}", stacklevel=5)
 
 
-def main_process() -> bool:
-    """True in the process that logs: rank 0 of ``torch.distributed``, or the only one."""
+class Logging:
+    """A callback whose hook logs."""
+
+    _hook: Hook
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        """The outcome of the last logging; None before it."""
+        return self._hook.logged
+
+
+def rank_and_world() -> tuple[int, int]:
+    """The rank in ``torch.distributed`` and the number of ranks; 0 of 1 where it is not in use."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return True
-    return bool(distributed.get_rank() == 0)
+        return 0, 1
+    return int(distributed.get_rank()), int(distributed.get_world_size())
+
+
+def main_process() -> bool:
+    """True in the process that logs: rank 0, or the only one."""
+    return rank_and_world()[0] == 0
 
 
 def check_every(every: int | None, what: str = "every") -> int | None:
@@ -238,9 +256,3 @@ def _active_run() -> str | None:
 
     active = mlflow.active_run()
     return None if active is None else str(active.info.run_id)
-
-
-def _tracking_uri() -> str:
-    import mlflow
-
-    return str(mlflow.get_tracking_uri())

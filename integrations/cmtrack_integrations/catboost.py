@@ -77,13 +77,13 @@ def log_fitted(
         y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
         given = {"y_true": y_true, "labels": labels}
         used = int(model.tree_count_)
-        trained = max(_trained(model), used)
         if every is not None:
             stages = model.staged_predict(X, prediction_type="Probability", eval_period=every)
             for place, y_prob in enumerate(stages, 1):
                 if place * every < used:
                     rounds.after_round(place * every, lambda n, p=y_prob: {**given, "y_prob": p})  # type: ignore[misc]
-        rounds.trained = trained
+        losses = [values for of_set in (model.get_evals_result() or {}).values() for values in of_set.values()]
+        rounds.trained = max([used, *map(len, losses)])
         y_prob = model.predict(X, prediction_type="Probability")
         rounds.finish(used, lambda n: {**given, "y_prob": y_prob})
     return rounds.logged
@@ -103,9 +103,3 @@ def _like(y: Any, classes: list[Any] | None) -> Any:
         return y
     by_text = {str(c): c for c in classes}
     return [by_text.get(str(v), v) for v in array.tolist()]
-
-
-def _trained(model: Any) -> int:
-    """The number of training rounds, from the recorded losses."""
-    recorded = model.get_evals_result() or {}
-    return max((len(values) for losses in recorded.values() for values in losses.values()), default=0)

@@ -8,9 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.statistics.inputs import as_array
-from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, Hook, check_every, main_process, named
+from cmtrack_integrations._hook import DataOptions, Hook, Logging, check_every, main_process, named
 
 with needs("keras"):
     import keras
@@ -18,7 +17,7 @@ with needs("keras"):
 Arrays = tuple[Any, Any, Any]
 
 
-class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
+class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[misc]
     """Callback that evaluates on validation data at the end of the training, and every few epochs if asked.
 
     What is evaluated at the end is the model as it is then: put this callback **after**
@@ -85,11 +84,6 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._logits, self._own, self._batch_size = from_logits, predict, batch_size
         self._epoch = -1
         self._evaluated: int | None = None
-
-    @property
-    def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
-        return self._hook.logged
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Remember the active run."""

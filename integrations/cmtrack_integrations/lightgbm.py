@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, Unpack
 from weakref import finalize
 
-from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
-from cmtrack_integrations._boosting import Predictions, Rounds
+from cmtrack_integrations._boosting import Boosting, Predictions, Rounds
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named
 
@@ -19,7 +18,7 @@ with needs("lightgbm"):
 _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
 
 
-class EvaluationCallback:
+class EvaluationCallback(Boosting):
     """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
@@ -83,55 +82,40 @@ class EvaluationCallback:
         predict: Callable[[Any, Any, int], Any] | None = None,
         **options: Unpack[DataOptions],
     ) -> None:
-        self._rounds = Rounds(every, options)
+        self._hook = Rounds(every, options)
         self._x, self._y, self._own = X, y, predict
         self._stopping = _stopping(early_stopping)
         self.order = 30 if self._stopping else 31  # LightGBM's own place of early stopping; after one beside it
         if self._stopping is None:
-            finalize(self, _tell_if_open, self._rounds)
-
-    @property
-    def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
-        return self._rounds.logged
-
-    @property
-    def rounds_used(self) -> int:
-        """Rounds of the logged model."""
-        return self._rounds.used
-
-    @property
-    def rounds_trained(self) -> int:
-        """Rounds of the whole training."""
-        return self._rounds.trained
+            finalize(self, _tell_if_open, self._hook)
 
     def __call__(self, env: Any) -> None:
         """Evaluate if due, and after the last round."""
         if env.iteration == env.begin_iteration:
-            with self._rounds.guarded():
-                self._rounds.begin()
+            with self._hook.guarded():
+                self._hook.begin()
             if self._stopping is None and any((env.params or {}).get(name) for name in _STOPPING):
                 tell(
                     "if LightGBM stops early by its parameters, the callback is not told that the training has ended "
                     "and logs no evaluation of it: give early_stopping= to the callback instead",
                     stacklevel=3,
                 )
-                self._rounds.open = False  # it is told now
-        self._rounds.after_round(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+                self._hook.open = False  # it is told now
+        self._hook.after_round(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
         try:
             if self._stopping is not None:
                 self._stopping(env)
         except EarlyStopException as stop:
-            self._rounds.finish(stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+            self._hook.finish(stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds))
             raise
         if env.iteration + 1 == env.end_iteration:
-            self._rounds.finish(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+            self._hook.finish(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
 
     def _predicted(self, model: Any, rounds: int) -> Predictions:
         if not isinstance(model, Booster):
             raise ValueError("lightgbm.cv trains several models at once: evaluate each with log_evaluation")
         predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
-        y_true, labels = named(self._y, self._rounds.options.get("labels"))
+        y_true, labels = named(self._y, self._hook.options.get("labels"))
         return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels}
 
 

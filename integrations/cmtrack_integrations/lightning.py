@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, check_every
+from cmtrack_integrations._hook import Hook, Logging, Options, check_every
 
 with needs("lightning"):
     from cmtrack_integrations.torch import EpochAccumulator
@@ -24,7 +23,7 @@ with needs("lightning"):
 _PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids", "segments"})
 
 
-class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
+class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     """Callback that collects the batches of a validation or test set, and evaluates them over all ranks.
 
     ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``, ``"y_prob"`` and
@@ -106,16 +105,12 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
         self._rows = EpochAccumulator(**options)
         self._epoch: int | None = None  # of the rows that are not logged yet
 
-    @property
-    def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
-        return self._hook.logged
-
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Remember the active run."""
         if trainer.is_global_zero:
             with self._hook.guarded():
-                logger = _mlflow_logger(trainer)
+                named = ((one, [kind.__name__ for kind in type(one).__mro__]) for one in trainer.loggers)
+                logger = next((one for one, kinds in named if "MLFlowLogger" in kinds), None)  # two packages have one
                 if logger is None or self._hook.options.get("run_id") is not None:
                     self._hook.begin()
                 else:
@@ -193,11 +188,3 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
         if evaluation is not None and trainer.is_global_zero:
             with self._hook.guarded():
                 self._hook.log(evaluation, step=step)
-
-
-def _mlflow_logger(trainer: Any) -> Any:
-    """The trainer's MLflow logger, found by class name, since two packages have one."""
-    for logger in trainer.loggers:
-        if any(parent.__name__ == "MLFlowLogger" for parent in type(logger).__mro__):
-            return logger
-    return None

@@ -100,13 +100,10 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     def evaluate(
         self,
         *,
-        model_type: Any,
         dataset: Any,
         run_id: Any,
         evaluator_config: Any,
         model: Any = None,
-        extra_metrics: Any = None,
-        custom_artifacts: Any = None,
         predictions: Any = None,
         model_id: Any = None,
         **kwargs: Any,

@@ -132,26 +132,20 @@ class EvaluatedTrials:
         return values[0] if self._single else values
 
     def _find_place(self) -> None:
-        from mlflow import MlflowClient
-
-        from cmtrack.tracking.runs import active_experiment_id
-        from cmtrack.tracking.send import probe
+        from cmtrack.tracking.runs import active_experiment_id, client_for
 
         self._hook.begin()
         self._parent = self._hook.run_id
-        client = MlflowClient()
-        probe(client.tracking_uri)
+        client = client_for()
         parent = None if self._parent is None else client.get_run(self._parent)
         self._experiment_id = active_experiment_id() if parent is None else str(parent.info.experiment_id)
 
     def _create_run(self, trial: Any) -> tuple[Any, str]:
-        from mlflow import MlflowClient
         from mlflow.entities import Param
 
-        from cmtrack.tracking.send import probe
+        from cmtrack.tracking.send import client_for
 
-        client = MlflowClient()
-        probe(client.tracking_uri)
+        client = client_for()
         if self._experiment_id is None:
             self._find_place()
         study = trial.study

@@ -16,7 +16,7 @@ from cmtrack.statistics.inputs import as_array
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, class_codes, main_process, named
+from cmtrack_integrations._hook import Hook, Options, class_codes, main_process, named, rank_and_world
 
 with needs("torch"):
     import torch
@@ -132,7 +132,7 @@ class EpochAccumulator:
         Exception
             The error itself, if ``strict`` and there are no other ranks.
         """
-        if self._hook.strict and _world() == 1:
+        if self._hook.strict and rank_and_world()[1] == 1:
             raise error
         self._error = self._error or error
 
@@ -301,25 +301,19 @@ def _transferred(tensors: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _world() -> int:
-    distributed = torch.distributed
-    if not distributed.is_available() or not distributed.is_initialized():
-        return 1
-    return int(distributed.get_world_size())
-
-
 def _gather(value: Any) -> list[Any]:
     """The values of all ranks, on every rank."""
-    if _world() == 1:
+    world = rank_and_world()[1]
+    if world == 1:
         return [value]
-    values: list[Any] = [None] * _world()
+    values: list[Any] = [None] * world
     torch.distributed.all_gather_object(values, value)
     return values
 
 
 def _sent(error: Exception | None) -> Exception | str | None:
     """The error in a form that can be sent to other ranks."""
-    return error if error is None or _world() == 1 else f"{type(error).__name__}: {error}"
+    return error if error is None or rank_and_world()[1] == 1 else f"{type(error).__name__}: {error}"
 
 
 def _raise_first(errors: Sequence[Any]) -> None:
@@ -332,9 +326,8 @@ def _raise_first(errors: Sequence[Any]) -> None:
 
 def _first_of_each(own: dict[str, Any], ids: Sequence[Any]) -> dict[str, Any]:
     """Mask of this rank's rows without duplicates in lower ranks or earlier rows."""
-    rank = torch.distributed.get_rank() if len(ids) > 1 else 0
     seen: set[Any] = set()
-    for lower in ids[:rank]:
+    for lower in ids[: rank_and_world()[0]]:
         seen.update(() if lower is None else lower.tolist())
     kept = []
     for place, name in enumerate(own["row_ids"].tolist()):

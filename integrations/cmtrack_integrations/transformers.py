@@ -11,10 +11,9 @@ import numpy as np
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.statistics.inputs import as_array
-from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking.names import chosen_metrics
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, check_every, named
+from cmtrack_integrations._hook import Hook, Logging, Options, check_every, named
 
 with needs("transformers"):
     from transformers import TrainerCallback
@@ -151,7 +150,7 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     return ComputeMetrics(options, from_logits)
 
 
-class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
+class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     """Callback that logs the evaluations of a ``Trainer`` to MLflow, from the process of world rank 0.
 
     When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that of the best
@@ -213,11 +212,6 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
         self._last: dict[str, tuple[int, Evaluation]] = {}
         self._best: dict[str, tuple[int, Evaluation]] = {}
 
-    @property
-    def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
-        return self._hook.logged
-
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember the active run."""
         self._training = True
@@ -227,28 +221,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
                 self._hook.begin()
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """Keep the evaluation, and log it if due."""
-        self._evaluated(state, metrics)
-
-    def on_predict(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """Keep the evaluation of a prediction, and log it if due."""
-        self._evaluated(state, metrics)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Log the best or the last evaluation of the training."""
-        self._training = False
-        if not state.is_world_process_zero:
-            return
-        self._keep_best(state)
-        for key, last in self._last.items():
-            best = self._best.get(key) if args.load_best_model_at_end else None
-            _, evaluation = best or last
-            self._log(key, evaluation, None if self._every is None else int(state.global_step))
-            if best is not None:
-                self._hook.tag("best_step", f"{best[0]} of {state.global_step}")
-        self._last, self._best = {}, {}
-
-    def _evaluated(self, state: Any, metrics: Any) -> None:
+        """Keep the evaluation, of a prediction too, and log it if due."""
         evaluation, self._judge.evaluation = self._judge.evaluation, None
         if evaluation is None or not state.is_world_process_zero:
             return
@@ -264,6 +237,22 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
         self._count[key] = self._count.get(key, 0) + 1
         if self._every is not None and self._count[key] % self._every == 0:
             self._log(key, evaluation, step)
+
+    on_predict = on_evaluate
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Log the best or the last evaluation of the training."""
+        self._training = False
+        if not state.is_world_process_zero:
+            return
+        self._keep_best(state)
+        for key, last in self._last.items():
+            best = self._best.get(key) if args.load_best_model_at_end else None
+            _, evaluation = best or last
+            self._log(key, evaluation, None if self._every is None else int(state.global_step))
+            if best is not None:
+                self._hook.tag("best_step", f"{best[0]} of {state.global_step}")
+        self._last, self._best = {}, {}
 
     def _keep_best(self, state: Any) -> None:
         """Keep the best evaluation: the trainer names the best step only after its evaluation."""

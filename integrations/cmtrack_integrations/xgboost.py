@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from cmtrack.tracking import LoggedEvaluation
-from cmtrack_integrations._boosting import Predictions, Rounds
+from cmtrack_integrations._boosting import Boosting, Predictions, Rounds
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named
 
@@ -19,7 +18,7 @@ _PROBABILITIES = ("binary:logistic", "reg:logistic", "multi:softprob")
 _LABELS = ("multi:softmax", "binary:hinge")
 
 
-class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
+class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     With early stopping the best iteration is what is evaluated at the end; the tag ``cmtrack.rounds`` says so
@@ -79,29 +78,14 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         **options: Unpack[DataOptions],
     ) -> None:
         super().__init__()
-        self._rounds = Rounds(every, options)
+        self._hook = Rounds(every, options)
         self._data, self._y, self._own = X, y, predict
         self._before: tuple[int, str | None] = (0, None)
 
-    @property
-    def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
-        return self._rounds.logged
-
-    @property
-    def rounds_used(self) -> int:
-        """Rounds of the logged model."""
-        return self._rounds.used
-
-    @property
-    def rounds_trained(self) -> int:
-        """Rounds of the whole training."""
-        return self._rounds.trained
-
     def before_training(self, model: Any) -> Any:
         """Remember the active run and the rounds of an earlier training."""
-        with self._rounds.guarded():
-            self._rounds.begin()
+        with self._hook.guarded():
+            self._hook.begin()
             if isinstance(model, Booster):
                 self._before = model.num_boosted_rounds(), model.attr("best_iteration")
         return model
@@ -109,15 +93,15 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Evaluate if due; never stops the training."""
         if collective.get_rank() == 0:
-            self._rounds.after_round(self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds))
+            self._hook.after_round(self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds))
         return False
 
     def after_training(self, model: Any) -> Any:
         """Evaluate the best iteration, or the whole model without early stopping."""
         if collective.get_rank() == 0:
             best = model.attr("best_iteration") if isinstance(model, Booster) else None
-            used = self._rounds.trained if best is None or best == self._before[1] else int(best) + 1
-            self._rounds.finish(used, lambda rounds: self._predicted(model, rounds))
+            used = self._hook.trained if best is None or best == self._before[1] else int(best) + 1
+            self._hook.finish(used, lambda rounds: self._predicted(model, rounds))
         return model
 
     def _predicted(self, model: Any, rounds: int) -> Predictions:
@@ -128,23 +112,19 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         y = self._data.get_label() if self._y is None else self._y
         if not len(y):
             raise ValueError("the validation set must have labels, got none: give y, or a DMatrix with label")
-        wanted = (0, rounds)
-        labels = self._rounds.options.get("labels")
+        labels = self._hook.options.get("labels")
         if self._own is not None:
-            return _with_labels(y, labels, self._own(model, self._data, wanted))
-        objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-        if objective not in (*_PROBABILITIES, *_LABELS):
-            raise ValueError(
-                f"the outputs must be probabilities, got those of the objective {objective!r}: give predict=, a "
-                "function of (booster, dmatrix, iteration_range)"
-            )
-        output = model.predict(self._data, iteration_range=wanted)
-        if objective in _PROBABILITIES:
-            return _with_labels(y, labels, output)
-        y_true, order = named(y, labels)
-        return {"y_true": y_true, "y_pred": named(output, labels)[0], "labels": order}
-
-
-def _with_labels(y: Any, labels: Any, y_prob: Any) -> Predictions:
-    y_true, order = named(y, labels, y_prob)
-    return {"y_true": y_true, "y_prob": y_prob, "labels": order}
+            y_prob = self._own(model, self._data, (0, rounds))
+        else:
+            objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+            if objective not in (*_PROBABILITIES, *_LABELS):
+                raise ValueError(
+                    f"the outputs must be probabilities, got those of the objective {objective!r}: give predict=, a "
+                    "function of (booster, dmatrix, iteration_range)"
+                )
+            y_prob = model.predict(self._data, iteration_range=(0, rounds))
+            if objective in _LABELS:
+                y_true, order = named(y, labels)
+                return {"y_true": y_true, "y_pred": named(y_prob, labels)[0], "labels": order}
+        y_true, order = named(y, labels, y_prob)
+        return {"y_true": y_true, "y_prob": y_prob, "labels": order}

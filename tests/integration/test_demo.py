@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from support import ROOT
-from support.scripts import environment_without
+from support.scripts import environment_without, warm
 from support.stores import sqlite_store
 
 pytest.importorskip("statsmodels")
@@ -169,7 +169,7 @@ def test_the_data_are_split_without_overlap() -> None:
 
 def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "digits_count.py")],
+        warm("python", str(ROOT / "examples" / "digits_count.py")),
         cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -184,7 +184,7 @@ def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> 
 
 def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "segments.py")],
+        warm("python", str(ROOT / "examples" / "segments.py")),
         cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -25,6 +25,7 @@ from typing import Any
 
 import mlflow
 
+from support.scripts import Forked
 from support.stores import sqlite_store
 
 START_SECONDS = 120
@@ -86,6 +87,8 @@ class Service:
         Whom it runs as, where that is not the caller.
     farewell : str
         The signal that ends it with all that it started.
+    forked : bool
+        Whether it is ``mlflow server``, in a fork of the warm process (:mod:`support.scripts`).
     """
 
     command: Sequence[str]
@@ -96,7 +99,8 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
     farewell: str = "TERM"
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    forked: bool = False
+    _process: subprocess.Popen[bytes] | Forked | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -117,12 +121,16 @@ class Service:
         """Start it, again where it was killed, and wait until it answers."""
         setpriv = shutil.which("setpriv")  # it ends with this process, also where that is killed
         bound = [setpriv, f"--pdeathsig={self.farewell}", "--"] if setpriv else []
+        environment = {**os.environ, **self.environment}
         with (self.folder / f"{self.name}.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*bound, *self.command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, **self.environment}, start_new_session=True,
-                **({"user": self.user, "extra_groups": []} if self.user else {}),
-            )  # fmt: skip
+            if self.forked:
+                self._process = Forked(self.command, self.folder, environment, log.fileno())
+            else:
+                self._process = subprocess.Popen(
+                    [*bound, *self.command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    env=environment, start_new_session=True,
+                    **({"user": self.user, "extra_groups": []} if self.user else {}),
+                )  # fmt: skip
         try:
             _until(lambda: (self._process is not None and self._process.poll() is not None) or self.ready())
             assert self._process.poll() is None
@@ -158,17 +166,20 @@ def tracking_server(
     artifacts: str | None = None,
     name: str = "mlflow",
     environment: Mapping[str, str] | None = None,
+    forked: bool = True,
 ) -> Service:
     """MLflow's tracking server; by default on SQLite, with its artifacts in the folder.
 
-    It runs no jobs: their seven consumers take several times the processor time of the server itself to start.
+    It runs no jobs: their seven consumers take several times the processor time of the server itself to start. What
+    ``mlflow server`` runs is run in a fork of a process that has imported it, or as a process of its own.
     """
     port = free_port()
     settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **(environment or {})}
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command = ["mlflow"] if forked else [sys.executable, "-m", "mlflow"]
+    command += ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", store or sqlite_store(folder / "server.db")]
     command += ["--artifacts-destination", artifacts or str(folder / "server_artifacts"), *arguments]
-    return Service(command, port, folder, name, lambda: _answers(port, "/health"), settings)
+    return Service(command, port, folder, name, lambda: _answers(port, "/health"), settings, forked=forked)
 
 
 def basic_auth(
@@ -289,7 +300,7 @@ class Company:
             self.cluster = stack.enter_context(postgresql())
             self.store = stack.enter_context(s3(self.folder))
             self.reach = filled(self.store)
-            self.server = stack.enter_context(tracking_server(self.folder, *HOSTS, **self.stores))
+            self.server = stack.enter_context(tracking_server(self.folder, *HOSTS, **self.stores, forked=False))
             self._open = stack.pop_all()
         return self
 

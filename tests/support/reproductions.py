@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from support import ROOT
-from support.scripts import environment_without
+from support.scripts import environment_without, warm
 from support.stores import sqlite_store
 
 UNDRAWN = """
@@ -66,7 +65,7 @@ def run_fast(name: str, output: Path, *without: str) -> FastRun:
         sqlite_store(store)
     script = ROOT / "examples" / "reproduce" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, "-c", UNDRAWN, str(script), "--fast", "--output", str(output)],
+        warm("python", "-c", UNDRAWN, str(script), "--fast", "--output", str(output)),
         cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
         capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip

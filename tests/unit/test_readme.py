@@ -17,6 +17,7 @@ from cmtrack import Costs, Grouping
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import Rule
 from support import ROOT
+from support.scripts import warm
 from support.stores import sqlite_store
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,15 +71,14 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     environment["COLUMNS"] = "96"  # of the terminal that README shows
     environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
 
-    def printed(*arguments: str) -> list[str]:
-        command = [sys.executable, *arguments]
+    def printed(*command: str) -> list[str]:
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, encoding="utf-8"
         )
         return [line.rstrip() for line in done.stdout.splitlines()]
 
-    (run_id,) = printed("-W", "error::UserWarning:__main__", "train.py")  # nothing else, and no failure
-    shown = printed("-c", "from cmtrack.cli import main; main()", "show", run_id)
+    (run_id,) = printed(sys.executable, "-W", "error::UserWarning:__main__", "train.py")  # nothing else, and no failure
+    shown = printed(*warm("cmtrack", "show", run_id))
     for part in output.split("…\n"):
         lines = part.splitlines()
         assert any(shown[i : i + len(lines)] == lines for i in range(len(shown))), part

@@ -116,9 +116,11 @@ def test_a_digest_of_labels() -> None:
 
 def test_moments_of_one_block() -> None:
     block = ClassBlock.sort(np.array([1, 0, 0]), n_classes=2)  # its scores come sorted by class
-    means, deviations = block.centre(np.array([[0.2, 0.4, 0.9]]))
+    features = np.array([[1.0, 1.0, 1.0], [0.2, 0.4, 0.9], [0.0, 0.0, 0.0]])
+    means, deviations = block.centre(features[1:2].copy())
     assert ScoreMoments.of_block(block, means, deviations).m2[:, 0] == pytest.approx([0.02, 0])
-    sums = products(block, np.concatenate((np.ones((1, 3)), deviations, deviations)))
+    means, sums = products(block, features)
+    assert np.array_equal(features[1:], [deviations[0], deviations[0] ** 2])
     assert ScoreMoments.of_products(block, means, deviations, sums).m2[:, 0] == pytest.approx([0.02, 0])
 
 

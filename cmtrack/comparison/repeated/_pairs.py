@@ -342,13 +342,9 @@ class Pairwise:
         from cmtrack._pandas import pd
 
         rows = [
-            {
-                "first": pair.first,
-                "second": pair.second,
-                **vars(pair.difference),
-                "adjusted_pvalue": pair.adjusted_pvalue,
-                "apart": self.apart(pair.first, pair.second),
-            }
+            {"first": pair.first, "second": pair.second}
+            | vars(pair.difference)
+            | {"adjusted_pvalue": pair.adjusted_pvalue, "apart": self.apart(pair.first, pair.second)}
             for pair in self.pairs
         ]
         return pd.DataFrame(rows)

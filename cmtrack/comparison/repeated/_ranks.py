@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,8 +135,7 @@ class Nemenyi:
 
         rows = [
             (i, j, self.ranks[i] - self.ranks[j], float(self.pvalues[i, j]))
-            for i in range(len(self.ranks))
-            for j in range(i + 1, len(self.ranks))
+            for i, j in combinations(range(len(self.ranks)), 2)
         ]
         return pd.DataFrame(rows, columns=["first", "second", "rank_difference", "pvalue"])
 

@@ -10,17 +10,12 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from cmtrack.plots.style import MUTED, SMALL_SIZE, FloatArray, fold
+from cmtrack.plots.style import FloatArray, caption
 
 
-def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float, gap: float = 7.0) -> None:
+def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float) -> None:
     """Small explanations, `points` wide, below `anchor`, aligned with the left edge of the axes."""
-    if lines:
-        ax.annotate(
-            "\n".join(fold(line, points) for line in lines), xy=(0.0, 0.0), xycoords=("axes fraction", anchor),
-            xytext=(0, -gap), textcoords="offset points", ha="left", va="top", fontsize=SMALL_SIZE, color=MUTED,
-            annotation_clip=False,
-        )  # fmt: skip
+    caption(ax, lines, points, ("axes fraction", anchor))
 
 
 def decimals(values: FloatArray) -> int:

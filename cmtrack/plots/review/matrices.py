@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, Normalize
+from matplotlib.colors import Colormap, FuncNorm, Normalize
 from matplotlib.figure import Figure
 
 from cmtrack.names import quoted
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
-    EMPTY,
     FRAME,
     INK,
     SMALL_SIZE,
@@ -27,6 +26,8 @@ from cmtrack.plots.style import (
     hit_map,
     inch_figure,
     name_axes,
+    ramp,
+    write_beside,
 )
 
 from ._layout import BoolArray, caption_under, left_out, number
@@ -71,7 +72,8 @@ def plot_matrices(
     totals = [values.sum(axis=1) for values in counts]
     alike = all(np.allclose(total, totals[0]) for total in totals)
     row_names = [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)] if alike else names
-    write = _writes(counts, cell)
+    longest = max(text.text_width(text.count_text(value), _font(cell)) for values in counts for value in values.flat)
+    write = cell.points >= 20 and longest <= 0.95 * cell.points
     norm, ticks, scale = heat.share_scale(write)
     step, last = 1, panels[0]
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
@@ -96,10 +98,7 @@ def plot_matrices(
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:
         pad = 12 + 14 * max(1, panels[0].get_title().count("\n") + 1)
-        panels[0].annotate(
-            title, xy=(0, 1), xycoords="axes fraction", xytext=(0, pad), textcoords="offset points", ha="left",
-            va="bottom", fontsize=TITLE_SIZE, color=INK, annotation_clip=False,
-        )  # fmt: skip
+        write_beside(panels[0], title, (0, 1), (0, pad), "axes fraction", va="bottom", size=TITLE_SIZE)
     return fit(figure)
 
 
@@ -114,12 +113,6 @@ def _cell(size: int) -> heat.Cell:
 
 def _font(cell: heat.Cell) -> float:
     return float(np.clip(cell.points / 5.0, 6.5, 9.5))
-
-
-def _writes(counts: Sequence[FloatArray], cell: heat.Cell) -> bool:
-    """True if the longest count fits into a cell."""
-    longest = max(text.text_width(text.count_text(value), _font(cell)) for m in counts for value in m.flat)
-    return cell.points >= 20 and longest <= 0.95 * cell.points
 
 
 def _content(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
@@ -173,8 +166,7 @@ def plot_matrix_difference(
     marked = np.zeros((size, size), dtype=bool) if significant is None else significant
     good = np.where(np.eye(size, dtype=bool), values, -values)
     cell = heat.cell_for(size, ax)
-    page = heat.matrix_sheet(size, cell, ax)
-    ax = page.ax
+    page, ax = heat.matrix_sheet(size, cell, ax)
     names = text.short_names(labels, 30)
     sizes = np.full(size, np.inf) if totals is None else np.asarray(totals, dtype=np.float64)
     row_names = names if totals is None else heat.with_totals(names, sizes, cell)
@@ -196,7 +188,8 @@ def plot_matrix_difference(
     for marker, label, cells in (("^", "_better", marked & (good > 0)), ("v", "_worse", marked & (good < 0))):
         _mark(ax, cells, marker, label, cell)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
-    heat.colour_bar(ax, image, _bar_label(cell), _bar_ticks(top))
+    scale = "" if cell.holds_text else " on a square-root scale"
+    heat.colour_bar(ax, image, f"← worse | percentage points{scale} | better →", _bar_ticks(top))
     name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
     caption_below(ax, _reading(a, b, cell, marked, significant is not None, counts is not None)
                   + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())))  # fmt: skip
@@ -224,21 +217,16 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
 
 def difference_map() -> Colormap:
     """Orange (bad) over white (no difference) to blue (good)."""
-    ramp = ["#b34e00", "#e07b2e", "#f8c9a0", "#ffffff", "#a8d0ec", "#3a94cc", "#0067a3"]
-    return LinearSegmentedColormap.from_list("cmtrack_difference", ramp, N=512).with_extremes(bad=EMPTY)
+    return ramp(
+        "cmtrack_difference", "#b34e00", "#e07b2e", "#f8c9a0", "#ffffff", "#a8d0ec", "#3a94cc", "#0067a3"
+    )  # fmt: skip
 
 
 def _norm(top: float, *, linear: bool) -> Normalize:
     if linear:
         return Normalize(-top, top)
-
-    def root(x: FloatArray) -> FloatArray:
-        return np.sign(x) * np.sqrt(np.abs(x))
-
-    def square(x: FloatArray) -> FloatArray:
-        return np.sign(x) * np.square(x)
-
-    return FuncNorm((root, square), -top, top)
+    roots = (lambda x: np.sign(x) * np.sqrt(np.abs(x)), lambda x: np.sign(x) * np.square(x))
+    return FuncNorm(roots, -top, top)
 
 
 def _change_text(values: FloatArray, samples: FloatArray | None) -> Callable[[int, int], str]:
@@ -262,11 +250,6 @@ def _bar_ticks(top: float) -> dict[float, str]:
     marks = [step * k for k in range(1, int(top / step + 1e-9) + 1)]
     names = {mark: f"{100 * mark:.3g}" for mark in marks}
     return {-mark: name for mark, name in reversed(names.items())} | {0.0: "0"} | names
-
-
-def _bar_label(cell: heat.Cell) -> str:
-    scale = "" if cell.holds_text else " on a square-root scale"
-    return f"← worse | percentage points{scale} | better →"
 
 
 def _reading(first: str, second: str, cell: heat.Cell, marked: BoolArray, tested: bool, counted: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +53,7 @@ def plot_metric_heatmap(
     """
     table = np.asarray(values, dtype=np.float64)
     n_runs, n_metrics = table.shape
-    page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
-    ax = page.ax
+    page, ax = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
     spread = np.full(table.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
     position = column_tones(table, better, spread)
     image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
@@ -63,8 +63,7 @@ def plot_metric_heatmap(
     ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
     ax.grid(True, which="minor", color="white", linewidth=1.5)
     ax.tick_params(which="both", length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     shown = text.short_names(names, 40)
     ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
     metrics = text.short_names(metric_titles, 36)
@@ -85,20 +84,14 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
     """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
-        good = _goodness(values[:, j], word)
+        column = values[:, j]  # turned so that more is better:
+        good = {"nearest zero": -np.abs(column), "lower": -column}.get(word, column)
         there = np.isfinite(good)
         if there.any():
             behind = good[there].max() - good[there]
             steps = behind / _unit(behind, errors[:, j])
             tones[there, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
     return tones
-
-
-def _goodness(values: FloatArray, better: str) -> FloatArray:
-    """`values` turned so that more is better."""
-    if better == "nearest zero":
-        return -np.abs(values)
-    return -values if better == "lower" else values
 
 
 def _unit(behind: FloatArray, errors: FloatArray) -> float:
@@ -119,14 +112,9 @@ def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
     room = 0.95 * extent_points(ax)[0] / len(titles)
     wrapped = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
     flat = all(name.count("\n") < 3 and text.text_width(name, SMALL_SIZE) <= room for name in wrapped)
+    turn: dict[str, Any] = {} if flat else {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
     ax.xaxis.tick_top()
-    if flat:
-        ax.set_xticks(range(len(titles)), wrapped, fontsize=SMALL_SIZE, color=INK)
-    else:
-        ax.set_xticks(
-            range(len(titles)), titles, fontsize=SMALL_SIZE, color=INK, rotation=40, ha="left",
-            rotation_mode="anchor",
-        )  # fmt: skip
+    ax.set_xticks(range(len(titles)), wrapped if flat else titles, fontsize=SMALL_SIZE, color=INK, **turn)
     ax.tick_params(which="both", length=0)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,7 @@ from cmtrack.plots.style import (
 
 from ._layout import caption_under, left_out
 
+Curves: TypeAlias = Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]]
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
 _DASHES: tuple[tuple[float, ...], ...] = (
     (), (6, 2), (1.2, 1.6), (7, 2, 1.2, 2), (3, 1.5), (7, 2, 1.2, 2, 1.2, 2), (9, 4), (4, 1.5, 4, 1.5, 1.2, 1.5),
@@ -50,7 +50,7 @@ def line_style(place: int) -> tuple[str, Any]:
 
 
 def plot_roc_overlay(
-    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    curves: Curves,
     *,
     areas: npt.ArrayLike,
     intervals: npt.ArrayLike | None = None,
@@ -67,36 +67,34 @@ def plot_roc_overlay(
         from the highest threshold to the lowest.
     ``areas``, shape (R,): area under each curve; NaN where undefined.
     ``intervals``, shape (R, 2): limits of the areas; NaN where there are none.
-    ``ceilings``, shape (R,): largest reachable true positive rate of each curve; one below 1 is marked by a short
+    ``ceilings``, shape (R,): largest reachable recall of each curve; one below 1 is marked by a short
         dashed line to the right of the frame, has its own line of chance, and its area over ceiling is written.
     ``positive``: name of the positive class or group.
     ``places``: the place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
     ``max_curves``: curves that are drawn at most.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    runs = _Runs.of(curves, areas, intervals, ceilings, max_curves, places)
+    runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
-    page = sheet(ax, (5.0, 5.0))
+    page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        page.ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
+        ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
     words = [f"AUC {runs.number(i)}{_ceiling_text(runs.ceilings[i], relative[i])}" for i in range(runs.shown)]
-    runs.draw(page.ax, words)
+    runs.draw(ax, words)
     for colour, top in runs.capped:
-        page.ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
-    unit_square(page.ax, "false positive rate", "true positive rate" + of_positive(positive), title)
+        ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
+    unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
     chance = "Dotted lines: chance, up to the ceiling of each curve." if runs.capped else "Dotted diagonal: chance."
-    lines = runs.captions(chance, "interval of each area")
-    if runs.capped:
-        lines.append(
-            "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
-            "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
-        )
-    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+    ceiling = (
+        "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
+        "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
+    )
+    runs.explain(ax, chance, "interval of each area", ceiling)
     return page.finish()
 
 
 def plot_precision_recall_overlay(
-    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    curves: Curves,
     *,
     areas: npt.ArrayLike,
     prevalence: float,
@@ -116,24 +114,22 @@ def plot_precision_recall_overlay(
     ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
         :func:`plot_roc_overlay`; a ceiling is marked above the frame.
     """
-    runs = _Runs.of(curves, areas, intervals, ceilings, max_curves, places)
-    page = sheet(ax, (5.0, 5.0))
+    runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
+    page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        page.ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
+        ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
     words = [f"average precision {runs.number(i)}{_ceiling_text(runs.ceilings[i])}" for i in range(runs.shown)]
-    runs.draw(page.ax, words, [steps(*points) for points in runs.points], "steps-pre")
+    runs.draw(ax, words, [steps(*points) for points in runs.points], "steps-pre")
     for colour, top in runs.capped:
-        page.ax.plot([top, top], [1.01, 1.06], color=colour, **_CEILING)
-    unit_square(page.ax, "recall" + of_positive(positive), "precision", title)
-    lines = runs.captions("Dotted: chance.", "interval of each average precision")
-    if runs.capped:
-        lines.append("Dashes above the frame: the ceiling, the largest recall that a curve can reach.")
-    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+        ax.plot([top, top], [1.01, 1.06], color=colour, **_CEILING)
+    unit_square(ax, "recall" + of_positive(positive), "precision", title)
+    ceiling = "Dashes above the frame: the ceiling, the largest recall that a curve can reach."
+    runs.explain(ax, "Dotted: chance.", "interval of each average precision", ceiling)
     return page.finish()
 
 
 def plot_reliability_overlay(
-    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    curves: Curves,
     *,
     errors: npt.ArrayLike,
     intervals: npt.ArrayLike | None = None,
@@ -154,59 +150,41 @@ def plot_reliability_overlay(
     ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`, the intervals of the
         errors.
     """
-    runs = _Runs.of(curves, errors, intervals, None, max_curves, places)
-    page = sheet(ax, (5.0, 5.0))
-    page.ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
+    runs = _Runs(curves, errors, intervals, None, max_curves, places)
+    page, ax = sheet(ax, (5.0, 5.0))
+    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
     ends = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
     limits = [(float(low), float(high)) for low, high in runs.limits]
     numbers = [upper_bound(runs.areas[i], limits[i]) or runs.number(i) for i in range(runs.shown)]
     legend = [f"calibration error {number}{words_of}" for number, words_of in zip(numbers, ends, strict=False)]
-    runs.draw(page.ax, legend, drawstyle="steps-mid")
+    runs.draw(ax, legend, drawstyle="steps-mid")
     score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
-    unit_square(page.ax, score, "observed share", title)
+    unit_square(ax, score, "observed share", title)
     reach = reach_of(max(float(x[-1]) for x, _ in runs.points[: runs.shown]))
-    page.ax.set(xlim=(0, reach), aspect=reach)
-    lines = runs.captions("Dotted: as often as the score says. Below it the score is too high.",
-                          "interval of each error")  # fmt: skip
-    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+    ax.set(xlim=(0, reach), aspect=reach)
+    perfect = "Dotted: as often as the score says. Below it the score is too high."
+    runs.explain(ax, perfect, "interval of each error")
     return page.finish()
 
 
 _CEILING: dict[str, Any] = {"linewidth": 1.7, "linestyle": (0, (2.5, 1)), "clip_on": False, "label": "_ceiling"}
 
 
-@dataclass(frozen=True)
 class _Runs:
     """Curves of runs with their numbers and intervals; the first ones are shown."""
 
-    names: list[str]
-    points: list[tuple[FloatArray, FloatArray]]
-    areas: FloatArray
-    limits: FloatArray
-    ceilings: FloatArray
-    shown: int
-    places: Sequence[int]
-
-    @classmethod
-    def of(
-        cls,
-        curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
-        areas: npt.ArrayLike,
-        intervals: npt.ArrayLike | None,
-        ceilings: npt.ArrayLike | None,
-        max_curves: int,
-        places: Sequence[int] | None,
-    ) -> _Runs:
+    def __init__(
+        self, curves: Curves, areas: npt.ArrayLike, intervals: npt.ArrayLike | None, ceilings: npt.ArrayLike | None,
+        max_curves: int, places: Sequence[int] | None,
+    ) -> None:  # fmt: skip
         n_runs = len(curves)
-        return cls(
-            text.short_names([name for name, _, _ in curves], 40),
-            [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves],
-            np.asarray(areas, dtype=np.float64),
-            np.full((n_runs, 2), np.nan) if intervals is None else np.asarray(intervals, dtype=np.float64),
-            np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64),
-            min(n_runs, max_curves),
-            range(n_runs) if places is None else places,
-        )
+        self.names = text.short_names([name for name, _, _ in curves], 40)
+        self.points = [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves]
+        self.areas = np.asarray(areas, dtype=np.float64)
+        self.limits = np.full((n_runs, 2), np.nan) if intervals is None else np.asarray(intervals, dtype=np.float64)
+        self.ceilings = np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64)
+        self.shown = min(n_runs, max_curves)
+        self.places = range(n_runs) if places is None else places
 
     @property
     def reached(self) -> list[float]:
@@ -244,17 +222,16 @@ class _Runs:
                 gid=f"{RUN}{place}",
             )  # fmt: skip
 
-    def captions(self, first: str, interval: str) -> list[str]:
-        """The captions on the dotted line, left-out runs, names and intervals."""
+    def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:
+        """The legend and the captions on the dotted line, left-out runs, names, intervals and ceilings."""
         lines = [first, *left_out(len(self.names), self.shown, "curves"), *text.numbered(self.names[: self.shown])]
-        return lines + (
-            [f"In brackets: the {interval} by itself."] if np.isfinite(self.limits[: self.shown]).any() else []
-        )
+        if np.isfinite(self.limits[: self.shown]).any():
+            lines.append(f"In brackets: the {interval} by itself.")
+        lines += [ceiling] if self.capped else []
+        caption_under(ax, legend_below(ax), lines, extent_points(ax)[0] + 30)
 
 
 def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:
     if not ceiling < 1:
         return ""
-    return f", ceiling {ceiling:.3f}" + (
-        f", normalised {text.number_text(normalized)}" if normalized is not None else ""
-    )
+    return f", ceiling {ceiling:.3f}" + ("" if normalized is None else f", normalised {text.number_text(normalized)}")

@@ -64,15 +64,19 @@ def plot_metric_against_parameter(
     same = np.ones(len(where), dtype=bool) if tied is None else tied
     page, ax = curve_sheet(ax, (5.6, 3.5))
     shown = np.isfinite(where) & np.isfinite(value)
-    _name_values(ax, where[shown])
-    _draw_means(ax, where[shown], value[shown])
-    _draw_runs(ax, where, value, limits, shown, same, highlight)
+    chosen = np.isin(np.arange(len(where)), () if highlight is None else highlight)
+    drawn = where[shown]
+    distinct = np.unique(drawn)
+    _name_values(ax, distinct)
+    means = 1 < distinct.size <= max(_LINE, drawn.size // 2)
+    if means:
+        mean = [float(value[shown][drawn == place].mean()) for place in distinct]
+        ax.plot(distinct, mean, color=MUTED, linewidth=1.1, zorder=2, label="_means")
+    _draw_runs(ax, drawn, value[shown], limits[shown], same[shown], chosen[shown])
     x_title, y_title = (text.brief(t, 48) for t in (parameter, metric_title))
     log = " (log scale)" if ax.get_xscale() == "log" else ""
     name_axes(ax, x_title + log, y_title, title)
-    repeated = np.unique(where[shown]).size < int(shown.sum())
-    means = repeated and any(line.get_label() == "_means" for line in ax.lines)
-    lines = ["Grey line: mean of the runs at each value."] if means else []
+    lines = ["Grey line: mean of the runs at each value."] if means and distinct.size < drawn.size else []
     if np.isfinite(limits[shown]).all(axis=1).any():
         lines.append("Bars: the interval of each value by itself.")
     if not shown.all():
@@ -87,10 +91,9 @@ def plot_metric_against_parameter(
     return page.finish()
 
 
-def _name_values(ax: Axes, places: FloatArray) -> None:
-    if not places.size:
+def _name_values(ax: Axes, distinct: FloatArray) -> None:
+    if not distinct.size:
         return
-    distinct = np.unique(places)
     low, high = float(distinct[0]), float(distinct[-1])
     if low > 0 and high / low >= _LOG_RATIO:
         ax.set_xscale("log")
@@ -110,51 +113,36 @@ def _name_values(ax: Axes, places: FloatArray) -> None:
 
 
 def _draw_runs(
-    ax: Axes,
-    where: FloatArray,
-    value: FloatArray,
-    limits: FloatArray,
-    shown: BoolArray,
-    same: BoolArray,
-    highlight: int | None,
+    ax: Axes, where: FloatArray, value: FloatArray, limits: FloatArray, same: BoolArray, chosen: BoolArray
 ) -> None:
-    ends = np.concatenate([value[shown], limits[shown][np.isfinite(limits[shown]).all(axis=1)].ravel()])
+    ends = np.concatenate([value, limits[np.isfinite(limits).all(axis=1)].ravel()])
     if ends.size:
         margin = 0.06 * float(np.ptp(ends)) or 0.05 * (abs(float(ends[0])) or 1.0)
         ax.ticklabel_format(axis="y", style="plain", useOffset=False)
         ax.set_ylim(float(ends.min()) - margin, float(ends.max()) + margin)
-    aside = _sideways(ax, where, shown)
-    for row in np.flatnonzero(shown):
-        marked = row == highlight
-        colour, marker = (BLUE, "o") if same[row] else (ORANGE, "s")
-        place = ax.transData + ScaledTranslation(aside[row] / 72, 0, root_figure(ax).dpi_scale_trans)
-        if np.isfinite(limits[row]).all():
+    for x, y, both, tied, marked, aside in zip(where, value, limits, same, chosen, _sideways(ax, where), strict=True):
+        colour, marker = (BLUE, "o") if tied else (ORANGE, "s")
+        place = ax.transData + ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
+        if np.isfinite(both).all():
             ax.plot(
-                [where[row]] * 2, limits[row], color=colour, linewidth=1.4, marker="_", markersize=5, zorder=2.5,
+                [x, x], both, color=colour, linewidth=1.4, marker="_", markersize=5, zorder=2.5,
                 transform=place, scalex=False, scaley=False, label="_interval",
             )  # fmt: skip
         ax.plot(
-            [where[row]], [value[row]], marker="*" if marked else marker, markersize=13 if marked else 5.5,
+            [x], [y], marker="*" if marked else marker, markersize=13 if marked else 5.5,
             color=colour, markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4 if marked else 3,
             transform=place, scalex=False, scaley=False, label="_highlight" if marked else "_run",
         )  # fmt: skip
 
 
-def _sideways(ax: Axes, where: FloatArray, shown: BoolArray) -> FloatArray:
+def _sideways(ax: Axes, where: FloatArray) -> FloatArray:
     """Horizontal jitter of each run in points, so that runs of one value do not hide each other."""
-    distinct = np.unique(where[shown])
+    distinct = np.unique(where)
     pixels = ax.transData.transform(np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))]))[:, 0]
     gap = float(np.diff(pixels).min()) * 72 / root_figure(ax).dpi if distinct.size > 1 else np.inf
     aside = np.zeros(where.size)
     for value in distinct:
-        rows = np.flatnonzero(shown & (where == value))
+        rows = np.flatnonzero(where == value)
         step = min(_ASIDE, 0.6 * gap / rows.size)
         aside[rows] = step * (np.arange(rows.size) - (rows.size - 1) / 2)
     return aside
-
-
-def _draw_means(ax: Axes, places: FloatArray, values: FloatArray) -> None:
-    distinct = np.unique(places)
-    if 1 < distinct.size <= max(_LINE, places.size // 2):
-        means = [float(values[places == place].mean()) for place in distinct]
-        ax.plot(distinct, means, color=MUTED, linewidth=1.1, zorder=2, label="_means")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,11 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from cmtrack.metrics.metric import BETTER
-from cmtrack.names import MAY_BE_BEST, PICKED, RULED_OUT, quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BAND,
     BLUE,
-    GRID,
     INK,
     ORANGE,
     RUN,
@@ -29,6 +29,7 @@ from cmtrack.plots.style import (
     FloatArray,
     fit,
     inch_figure,
+    legend_below,
     name_axes,
     open_axes,
 )
@@ -36,6 +37,11 @@ from cmtrack.plots.style import (
 from ._layout import BoolArray, caption_under, decimals, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
+_WORSE = {
+    "higher": "left of zero: worse",
+    "lower": "right of zero: worse",
+    "nearest zero": "in distance from zero; right of zero: worse",
+}
 
 
 def plot_ranking(
@@ -68,7 +74,7 @@ def plot_ranking(
         difference from the leader. Of the absolute values where `better` is ``"nearest zero"``.
     ``difference_intervals``, shape (R, 2): limits of the differences; NaN where there are none.
     ``tied``, shape (R,): runs that may be the best.
-    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their having been picked from the
+    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their selection from the
         others.
     ``metric_title``: name of the metric.
     ``better``, {"higher", "lower", "nearest zero"}: which values are good.
@@ -82,24 +88,20 @@ def plot_ranking(
     value, limits, gap, gap_limits = (np.asarray(part, dtype=np.float64)[:n] for part in given)
     same, wider = tied[:n], picked[:n]
     high = n * _ROW + 0.1
-    texts = numbers(value, limits, sign=False), numbers(gap, gap_limits, sign=True)
-    columns = [max(map(len, words)) * 0.56 * FONT / 72 + 0.3 for words in texts]
+    texts = _numbers(value, limits, sign=False), _numbers(gap, gap_limits, sign=True)
+    columns = [max(map(len, words)) * 0.56 * _FONT / 72 + 0.3 for words in texts]
     figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
     right.sharey(left)
     star = chosen if chosen is not None and chosen < n else None
     metric = text.brief(metric_title, 44)
     level = text.percent_text(confidence_level)
 
-    bands = same if not same.all() else np.zeros(n, dtype=bool)
-    near_zero = better == "nearest zero"
     beyond = [
-        draw_panel(left, value, limits, same, bands, star, 1 + columns[0] / _WIDTH, zero=near_zero),
-        draw_panel(right, gap, gap_limits, same, bands, star, 1 + columns[1] / _WIDTH, zero=True),
+        _draw_panel(left, value, limits, texts[0], same, star, 1 + columns[0] / _WIDTH, better == "nearest zero"),
+        _draw_panel(right, gap, gap_limits, texts[1], same, star, 1 + columns[1] / _WIDTH, True),
     ]
-    for ax, words in zip((left, right), texts, strict=True):
-        write_numbers(ax, words)
     name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
-    name_axes(right, "from the best other run\n" + _worse_side(better), "", None)
+    name_axes(right, f"from the best other run\n({_WORSE[better]})", "", None)
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
@@ -128,14 +130,6 @@ def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) 
     right.tick_params(axis="y", length=0, labelleft=False)
 
 
-def _worse_side(better: str) -> str:
-    return {
-        "higher": "(left of zero: worse)",
-        "lower": "(right of zero: worse)",
-        "nearest zero": "(in distance from zero; right of zero: worse)",
-    }[better]
-
-
 def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
@@ -146,11 +140,7 @@ def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
-    below = ScaledTranslation(0, -drop / 72, ax.figure.dpi_scale_trans)
-    return ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below,
-        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, ncols=3, handlelength=2.2,
-    )  # fmt: skip
+    return legend_below(ax, handles, drop, handlelength=2.2, ncols=3)
 
 
 def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked: BoolArray) -> list[str]:
@@ -158,7 +148,7 @@ def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value; do not compare these.")
     if picked.any():
-        lines.append(f"{PICKED[int(picked.sum()) > 1]}.")
+        lines.append(f"{SELECTED[int(picked.sum()) > 1]}.")
     if np.isfinite(gap_limits).any():
         lines.append(f"Right: simultaneous {level} intervals of the differences.")
     missing = int((~np.isfinite(gap_limits)).any(axis=1).sum())
@@ -167,7 +157,7 @@ def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked
     return lines
 
 
-FONT = 7.5  # of the numbers
+_FONT = 7.5  # of the numbers
 _FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
 _WIDE = 3.0  # times the median half-width of the intervals of tied rows: nor does what reaches further
 
@@ -190,32 +180,25 @@ def _range(centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool)
     return low - margin, high + margin
 
 
-def draw_panel(
-    ax: Axes,
-    centres: FloatArray,
-    limits: FloatArray,
-    tied: BoolArray,
-    bands: BoolArray,
-    star: int | None,
-    reach: float,
-    *,
-    zero: bool,
-) -> bool:
-    """Dots and intervals in rows, bands up to `reach` panel widths; `zero`: with a line there.
+def _draw_panel(
+    ax: Axes, centres: FloatArray, limits: FloatArray, texts: Sequence[str], tied: BoolArray, star: int | None,
+    reach: float, zero: bool,
+) -> bool:  # fmt: skip
+    """Dots, intervals and their numbers in rows, bands up to `reach` panel widths; `zero`: with a line there.
 
     Returns whether a row, or an end of its interval, lies beyond the axis.
     """
-    open_axes(ax)
-    ax.grid(False, axis="y")
+    open_axes(ax, "x")
     ax.spines["left"].set_visible(False)
     low, high = _range(centres, limits, tied, zero)
-    for top in np.flatnonzero(bands) - 0.5:
-        ax.add_patch(
-            Rectangle(
-                (0.0, float(top)), reach, 1, transform=ax.get_yaxis_transform(), clip_on=False, facecolor=BAND,
-                edgecolor="none", zorder=0.2,
-            )
-        )  # fmt: skip
+    look: dict[str, Any] = {
+        "transform": ax.get_yaxis_transform(),
+        "facecolor": BAND,
+        "edgecolor": "none",
+        "zorder": 0.2,
+    }
+    for top in np.flatnonzero(tied & ~tied.all()) - 0.5:
+        ax.add_patch(Rectangle((0.0, float(top)), reach, 1, clip_on=False, **look))
     beyond = False
     for row, (centre, (start, stop)) in enumerate(zip(centres, limits, strict=True)):
         colour, marker = (BLUE, "o") if tied[row] else (ORANGE, "s")
@@ -243,11 +226,13 @@ def draw_panel(
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
-    ax.grid(True, axis="x", color=GRID, linewidth=0.7)
+    beside = ax.get_yaxis_transform() + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
+    for row, words in enumerate(texts):
+        ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=_FONT, color=INK, gid=f"{RUN}{row}")
     return beyond
 
 
-def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
+def _numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
     """The texts next to the rows: each value with its interval."""
     places = decimals(centres)
     texts = []
@@ -257,10 +242,3 @@ def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]
             words += f" ({number(low, places, sign=sign)} to {number(high, places, sign=sign)})"
         texts.append(words)
     return texts
-
-
-def write_numbers(ax: Axes, texts: Sequence[str]) -> None:
-    """Write texts at the right of the rows."""
-    beside = ax.get_yaxis_transform() + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
-    for row, words in enumerate(texts):
-        ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=FONT, color=INK, gid=f"{RUN}{row}")

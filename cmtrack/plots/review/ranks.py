@@ -11,17 +11,16 @@ from matplotlib.figure import Figure
 
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
+from cmtrack.plots import style
 from cmtrack.plots.style import (
     BLUE,
     FRAME,
     INK,
-    MUTED,
     ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
     TITLE_SIZE,
     caption_below,
-    fold,
     hit_map,
     name_axes,
     of_shape,
@@ -49,8 +48,7 @@ def plot_rank_distribution(
     cell = heat.Cell(60.0) if n_runs <= 3 and ax is None else heat.cell_for(n_runs, ax)
     if ax is None and 3 < n_runs <= 30:
         cell = heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
-    page = heat.matrix_sheet(n_runs, cell, ax)
-    ax = page.ax
+    page, ax = heat.matrix_sheet(n_runs, cell, ax)
     norm, ticks, scale = heat.share_scale(cell.holds_text)
     image = heat.draw_image(ax, shares, hit_map(), norm)
     if cell.holds_text:
@@ -127,8 +125,7 @@ def plot_critical_difference(
     half = (n_runs + 1) // 2
     bottom = first + half - (0.5 if n_runs % 2 else 0.0)
     top = -3.4 if critical_difference is not None else -1.9
-    page = sheet(ax, (_WIDTH, (bottom - top) * _ROW))
-    ax = page.ax
+    page, ax = sheet(ax, (_WIDTH, (bottom - top) * _ROW))
     ax.set_axis_off()
     ax.set(xlim=(low, high), ylim=(bottom, top))
     _draw_scale(ax, low, high, n_runs)
@@ -136,23 +133,16 @@ def plot_critical_difference(
         _draw_ruler(ax, low, critical_difference)
     order = np.argsort(ranks, kind="stable")
     short = text.short_names(names, 40)
-    for level, index in enumerate(order[:half]):
-        _draw_run(ax, short[index], float(ranks[index]), first + level, low)
-    for level, index in enumerate(order[half:][::-1]):
-        _draw_run(
-            ax, short[index], float(ranks[index]), first + level + 0.5, high
-        )  # never at the height of a line on the left
+    sides = ((order[:half], first, low), (order[half:][::-1], first + 0.5, high))  # no line at another's height
+    for runs, begin, edge in sides:
+        for level, index in enumerate(runs):
+            _draw_run(ax, short[index], float(ranks[index]), begin + level, edge)
     for level, members in bars:
         _draw_bar(ax, members, 0.5 + _BARS * level)
     lines = [caption] if caption else []
     if bars:
         lines.append("Thick bars join runs (dots) that are not significantly different.")
-    lines += text.numbered(short)
-    ax.annotate(
-        "\n".join(fold(line, 72 * _WIDTH) for line in lines), xy=(0.5, 0.0), xycoords="axes fraction",
-        xytext=(0, -8), textcoords="offset points", ha="center", va="top", fontsize=SMALL_SIZE, color=MUTED,
-        annotation_clip=False,
-    )  # fmt: skip
+    style.caption(ax, lines + text.numbered(short), 72 * _WIDTH, "axes fraction", x=0.5, gap=8.0)
     if title is not None:
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
     return page.finish()
@@ -186,20 +176,14 @@ def _draw_ruler(ax: Axes, low: float, length: float) -> None:
     ax.plot([low, low + length], [-2.7, -2.7], color=ORANGE, linewidth=1.6, clip_on=False)
     for end in (low, low + length):
         ax.plot([end, end], [-2.9, -2.5], color=ORANGE, linewidth=1.6, clip_on=False)
-    ax.annotate(
-        f"critical difference {length:.3g}", xy=(low + length, -2.7), xytext=(6, 0), textcoords="offset points",
-        ha="left", va="center", fontsize=SMALL_SIZE, color=INK, annotation_clip=False,
-    )  # fmt: skip
+    style.write_beside(ax, f"critical difference {length:.3g}", (low + length, -2.7), (6, 0))
 
 
 def _draw_run(ax: Axes, name: str, rank: float, level: float, edge: float) -> None:
     left = edge == ax.get_xlim()[0]
     ax.plot([rank, rank, edge], [0, level, level], color=FRAME, linewidth=0.8, clip_on=False, zorder=1.5)
-    ax.annotate(
-        f"{name}  {rank:.2f}" if left else f"{rank:.2f}  {name}", xy=(edge, level), xytext=(-5 if left else 5, 0),
-        textcoords="offset points", ha="right" if left else "left", va="center", fontsize=SMALL_SIZE, color=INK,
-        annotation_clip=False,
-    )  # fmt: skip
+    words, side = (f"{name}  {rank:.2f}", "right") if left else (f"{rank:.2f}  {name}", "left")
+    style.write_beside(ax, words, (edge, level), (-5 if left else 5, 0), ha=side)
 
 
 def _draw_bar(ax: Axes, members: list[float], height: float) -> None:

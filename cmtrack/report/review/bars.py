@@ -38,29 +38,29 @@ class Bar:
 
 
 def bars(
-    values: Sequence[float],
-    lows: Sequence[float],
-    highs: Sequence[float],
-    matter: Sequence[bool],
-    zero: bool = False,
+    intervals: Sequence[tuple[float, float, float]], matter: Sequence[bool], zero: bool = False
 ) -> list[Bar | None]:
     """The drawings of a column, one a row; None where a value or an end is not finite.
 
+    ``intervals``: of each row the value and both ends.
     ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
     ``zero``: whether the scale has 0 as a line.
     """
-    finite = [all(map(math.isfinite, row)) for row in zip(values, lows, highs, strict=True)]
-    rows = [place for place, there in enumerate(finite) if there]
-    if not rows:
+    finite = [all(map(math.isfinite, row)) for row in intervals]
+    if not any(finite):
         return [None] * len(finite)
-    first, last = _scale(values, lows, highs, rows, [matter[place] for place in rows], zero)
+    first, last = _scale(
+        [row for row, there in zip(intervals, finite, strict=True) if there],
+        [row for row, there, tied in zip(intervals, finite, matter, strict=True) if there and tied],
+        [0.0] if zero else [],
+    )
 
     def place_of(value: float) -> float:
         share = (value - first) / (last - first)
         return round(_EDGE + (WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
 
     out: list[Bar | None] = []
-    for value, low, high, there in zip(values, lows, highs, finite, strict=True):
+    for (value, low, high), there in zip(intervals, finite, strict=True):
         beyond = "left" if value < first else "right" if value > last else ""
         line = place_of(0.0) if zero else None
         cut = {"left": low < first and value >= first, "right": high > last and value <= last}
@@ -71,20 +71,15 @@ def bars(
 
 
 def _scale(
-    values: Sequence[float],
-    lows: Sequence[float],
-    highs: Sequence[float],
-    rows: list[int],
-    matter: list[bool],
-    zero: bool,
+    rows: Sequence[tuple[float, float, float]], tied: Sequence[tuple[float, float, float]], zero: Sequence[float]
 ) -> tuple[float, float]:
-    """Ends of the scale: of all rows, or of the tied ones and their surroundings."""
-    held = [0.0] if zero else []
-    chosen = [row for row, matters in zip(rows, matter, strict=True) if matters] or rows
-    most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in chosen)
-    ends = {row: (max(lows[row], values[row] - most), min(highs[row], values[row] + most)) for row in rows}
-    whole = [*(end for both in ends.values() for end in both), *held]
-    near = [*(end for row in chosen for end in ends[row]), *held]
+    """Ends of the scale: of all rows, or of the tied ones and their surroundings; 0 is on it where it is given."""
+    chosen = tied or rows
+    most = _WIDEST * median(max(high - value, value - low) for value, low, high in chosen)
+    whole, near = (
+        [*(end for value, low, high in some for end in (max(low, value - most), min(high, value + most))), *zero]
+        for some in (rows, chosen)
+    )
     first, last = min(near), max(near)
     reach = _REACH * (last - first)
     if reach > 0:

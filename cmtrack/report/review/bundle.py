@@ -275,10 +275,9 @@ def verify(path: str | Path) -> Verification:
         manifest = _manifest(files)
     except ValueError as error:
         raise NoBundle(f"{path} is no bundle of cmtrack: {error}") from None
-    changed = list(_changed(files, manifest["files"]))
     result = _Compared()
-    result.problems = changed
-    if not changed:
+    result.problems = list(_changed(files, manifest["files"]))
+    if not result.problems:
         try:
             _recompute(files, manifest, result)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
@@ -339,9 +338,8 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
             evaluation = evaluation.with_rows(files[f"{one['folder']}/{ROWS_NAME}"])
         without_rows |= one["rows"] == "left out"
         evaluations[one["run"]["run_id"]] = evaluation
-    criterion = Criterion(
-        tuple(about["criterion"]["metrics"]), tuple(about["criterion"]["weights"]), about["criterion"]["pareto"]
-    )
+    by = about["criterion"]
+    criterion = Criterion(tuple(by["metrics"]), tuple(by["weights"]), by["pareto"])
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
@@ -353,7 +351,8 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if without_rows:
         compared.lacking.append("differences, p-values and standings: the rows that they need were left out")
     read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
-    custom = sorted(read & {name for e in prepared.values() if isinstance(e, Evaluation) for name in _own(e)})
+    of_classes = [evaluation for evaluation in prepared.values() if isinstance(evaluation, Evaluation)]
+    custom = sorted(read & {metric.name for evaluation in of_classes for metric in evaluation.extra_metrics})
     if custom:
         compared.lacking.append(f"differences in {', '.join(custom)}, which need its function: a bundle holds none")
     if compared.lacking:
@@ -362,7 +361,8 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
     asked = dict(stated["how"]) | decided  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
-    comparison = _compared_anew(about, prepared, criterion, options, asked)
+    comparison = compare_runs(_listing(about, asked), prepared, criterion, options)
+    comparison = replace(comparison, notes=tuple(map(str, about["notes"])))
     paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]
     if paired:
         columns = ", ".join(dict.fromkeys(paired))
@@ -385,33 +385,19 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
         _compare_pages(files, comparison, title, compared)
 
 
-def _own(evaluation: Evaluation) -> list[str]:
-    return [metric.name for metric in evaluation.extra_metrics]
-
-
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
-    counts = {
-        ("stopped by its logged values", "stopped by their logged values"): len(about["stopped"]),
-        ("left out",) * 2: len(about["left_out"]),
-        ("passed over",) * 2: len(about["passed_over"]),
-    }
-    return [
-        f"statements on {n} run{'s' if n > 1 else ''} that {'were' if n > 1 else 'was'} {how[n > 1]}"
-        for how, n in counts.items()
-        if n
-    ]
+    hows, out = {"stopped": "stopped by {} logged values", "left_out": "left out", "passed_over": "passed over"}, []
+    for name, how in hows.items():
+        if n := len(about[name]):
+            runs, its = ("runs that were", "their") if n > 1 else ("run that was", "its")
+            out.append(f"statements on {n} {runs} {how.format(its)}")
+    return out
 
 
-def _compared_anew(
-    about: Mapping[str, Any],
-    evaluations: Mapping[str, BaseEvaluation],
-    criterion: Criterion,
-    options: CompareOptions,
-    asked: Mapping[str, Any],
-) -> Comparison:
+def _listing(about: Mapping[str, Any], asked: Mapping[str, Any]) -> Listing:
     runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
     left_out = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
-    listing = Listing(
+    return Listing(
         tuple(runs.values()),
         stopped=tuple(StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"]))) for o in about["stopped"]),
         passed_over=tuple(map(_as_run, about["passed_over"])),
@@ -422,8 +408,6 @@ def _compared_anew(
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
         looks=_as_looks(about.get("looks", (0, 0))),
     )
-    comparison = compare_runs(listing, evaluations, criterion, options)
-    return replace(comparison, notes=tuple(map(str, about["notes"])))
 
 
 def _as_looks(data: Any) -> tuple[int, int]:
@@ -499,9 +483,8 @@ def _compare_values(
     for place, ranking in enumerate(stated["rankings"]):
         for run in ranking["runs"]:
             judged, where = evaluations[run["run_id"]], f"rankings[{place}], run {run['name']}"
-            compared.compare(
-                run["values"], as_plain({name: judged.metrics[name] for name in criterion.metrics}), f"{where}, values"
-            )
+            values = as_plain({name: judged.metrics[name] for name in criterion.metrics})
+            compared.compare(run["values"], values, f"{where}, values")
             if criterion.single:
                 name = criterion.metrics[0]
                 ends = judged.intervals.get(name, (math.nan, math.nan))

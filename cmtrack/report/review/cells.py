@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from cmtrack.report import formatting as fmt
@@ -18,6 +19,12 @@ def cell(text: str, sort: float | str | None = None, beside: str | None = None, 
     return {
         "text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None, "short": "",
     }  # fmt: skip
+
+
+def with_intervals(heads: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any) -> Table:
+    """A table, with the places of the cells that have an interval."""
+    places = {place for row in rows for place, one in enumerate(row["cells"]) if one["beside"] is not None}
+    return {"heads": heads, "rows": rows, "with_interval": places} | more
 
 
 def name_cell(name: str, run_id: str) -> Cell:

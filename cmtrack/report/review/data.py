@@ -35,6 +35,7 @@ MODEL_COLUMNS = (
 )  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
+_TEXTS = ("name", "run_id", "status", "reason")
 _NUMBERS = (
     "run_id", "rank", "value", "low", "high", "adjusted_low", "adjusted_high", "values", "difference", "difference_low",
     "difference_high", "pvalue", "p_holm", "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high",
@@ -62,14 +63,8 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
         columns[place:place] = comparison.criterion.metrics
     params = [] if of_models else varying([run.run for run in comparison.runs])
     frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
-    for name in columns:
-        if name in _WHOLE:
-            frame[name] = frame[name].astype("Int64")
-        elif name in _FLAGS:
-            frame[name] = frame[name].astype("boolean")
-        elif name not in ("name", "run_id", "status", "reason"):
-            frame[name] = frame[name].astype("float64")
-    return frame
+    kinds = dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_FLAGS, "boolean")
+    return frame.astype({name: kinds.get(name, "float64") for name in columns if name not in _TEXTS})
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,10 +25,9 @@ from cmtrack.plots.classes import plot_class_curves
 from cmtrack.plots.evaluation import class_curve, hardest_classes, with_named_cells
 from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
-from cmtrack.report.probabilities import JUDGES
+from cmtrack.report.probabilities import JUDGES, curve_of
 from cmtrack.report.review.phrases import criterion_title
 from cmtrack.report.review.shown import MAX_RUNS, alike, changes_of, headline, judged_section, of_classes, rival
-from cmtrack.statistics.inputs import FloatArray
 
 _MATRICES = 6
 _CLASSES = 2  # of which curves are drawn
@@ -40,10 +40,6 @@ _REPETITION = re.compile(
 
 def _names(ranking: Ranking) -> list[str]:
     return [run.name for run in ranking.runs]
-
-
-def _place(ranking: Ranking) -> int | None:
-    return next((place for place, run in enumerate(ranking.runs) if run.chosen), None)
 
 
 def ranking_figure(ranking: Ranking) -> Figure | None:
@@ -61,7 +57,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         tied=np.array([run.tied for run in runs]),
         metric_title=fmt.capital(title if criterion.single else "weighted sum, in standard errors"),
         better=criterion.direction,
-        chosen=_place(ranking),
+        chosen=next((place for place, run in enumerate(runs) if run.chosen), None),
         confidence_level=ranking.confidence_level,
         picked=np.array([run.picked for run in runs]),
     )
@@ -87,7 +83,9 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
     other, changes = rival(ranking), changes_of(ranking)
     if other is None or changes is None or not changes.significant(ranking.confidence_level).any():
         return None
-    sizes = [_class_sizes(one, changes.step) for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
+    step = changes.step
+    pair = [one for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
+    sizes = [one.reduced[step].actual if step else one.confusion_matrix.counts.sum(axis=1) for one in pair]
     figure = plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
@@ -95,9 +93,9 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
         second=ranking.foremost.name,
         significant=changes.significant(ranking.confidence_level),
         counts=changes.counts,
-        totals=np.minimum(*sizes),
+        totals=np.minimum(*sizes).astype(np.float64),
     )
-    return with_named_cells(figure, 0, _chosen(ranking)[1], changes.step, changes.labels)
+    return with_named_cells(figure, 0, _chosen(ranking)[1], step, changes.labels)
 
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
@@ -109,12 +107,6 @@ def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
     """About that of a metric's interval; NaN without one."""
     low, high = evaluation.intervals.get(metric, (math.nan, math.nan))
     return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
-
-
-def _class_sizes(evaluation: Evaluation, step: str) -> FloatArray:
-    """Samples of each actual class, or group of a step."""
-    actual = evaluation.reduced[step].actual if step else evaluation.confusion_matrix.counts.sum(axis=1)
-    return np.asarray(actual, dtype=np.float64)
 
 
 def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
@@ -151,15 +143,21 @@ _NOTHING = (math.nan, math.nan)
 def roc_figure(ranking: Ranking) -> Figure | None:
     """The ROC curves in one figure."""
     curves = [(place, name, e.roc) for place, name, e in _scored(ranking) if e.roc is not None]
-    if not curves:
-        return None
-    return plots.plot_roc_overlay(
-        [(name, roc.fpr, roc.tpr) for _, name, roc in curves],
-        areas=[roc.auc for *_, roc in curves],
-        intervals=[roc.auc_interval or _NOTHING for *_, roc in curves],
-        ceilings=[roc.ceiling for *_, roc in curves],
+    return _overlay(plots.plot_roc_overlay, curves, "fpr", "tpr", "auc") if curves else None
+
+
+def _overlay(
+    plot: Callable[..., Figure], curves: Sequence[tuple[int, str, Any]], x: str, y: str, area: str, **more: Any
+) -> Figure:
+    """Curves of several runs, of (place, name, curve), with the area below each, its interval and its ceiling."""
+    return plot(
+        [(name, getattr(curve, x), getattr(curve, y)) for _, name, curve in curves],
+        areas=[getattr(curve, area) for *_, curve in curves],
+        intervals=[getattr(curve, f"{area}_interval") or _NOTHING for *_, curve in curves],
+        ceilings=[curve.ceiling for *_, curve in curves],
         positive=curves[0][2].positive,
         places=[place for place, *_ in curves],
+        **more,
     )
 
 
@@ -183,36 +181,28 @@ def precision_recall_figure(ranking: Ranking) -> Figure | None:
     curves = [(place, name, curve) for place, name, curve in scored if curve is not None]
     if not curves or math.isnan(curves[0][2].average_precision):
         return None
-    return plots.plot_precision_recall_overlay(
-        [(name, curve.recall, curve.precision) for _, name, curve in curves],
-        areas=[curve.average_precision for *_, curve in curves],
-        prevalence=curves[0][2].prevalence,
-        intervals=[curve.average_precision_interval or _NOTHING for *_, curve in curves],
-        ceilings=[curve.ceiling for *_, curve in curves],
-        positive=curves[0][2].positive,
-        places=[place for place, *_ in curves],
-    )
+    plot, prevalence = plots.plot_precision_recall_overlay, curves[0][2].prevalence
+    return _overlay(plot, curves, "recall", "precision", "average_precision", prevalence=prevalence)
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
-    section, places = judged_section(ranking), []
-    curves: list[tuple[str, Evaluation, CalibrationCurve, str]] = []
+    section = judged_section(ranking)
+    curves: list[tuple[int, str, Evaluation, CalibrationCurve, str]] = []
     for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
-        curve = evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
-        if curve is not None and f"{section}/error" in evaluation.metrics and evaluation.has_section(section):
+        curve = curve_of(evaluation, section)
+        if curve is not None:
             judged = JUDGES[section](evaluation) if len(curves) < _CURVES else None
-            curves.append((run.name, evaluation, curve, judged.word if judged else ""))
-            places.append(place)
+            curves.append((place, run.name, evaluation, curve, judged.word if judged else ""))
     if not curves:
         return None
     return plots.plot_reliability_overlay(
-        [(name, curve.scores, curve.recalibrated) for name, _, curve, _ in curves],
-        errors=[evaluation.metrics[f"{section}/error"] for _, evaluation, _, _ in curves],
-        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in curves],
+        [(name, curve.scores, curve.recalibrated) for _, name, _, curve, _ in curves],
+        errors=[evaluation.metrics[f"{section}/error"] for _, _, evaluation, _, _ in curves],
+        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, _, evaluation, _, _ in curves],
         words=[word for *_, word in curves],
-        event="a right prediction" if section == "confidence" else curves[0][2].positive,
-        places=places,
+        event="a right prediction" if section == "confidence" else curves[0][3].positive,
+        places=[place for place, *_ in curves],
         max_curves=_CURVES,
     )
 

@@ -11,6 +11,7 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     level = ranking.confidence_level
     metrics = comparable(ranking)
     evaluations = [evaluation for _, evaluation in of_classes(ranking)]
+    labels = ranking.evaluation.labels if evaluations else ()
     parts = partitions(ranking) if evaluations else []
     offered = thresholds(evaluations) if parts and parts[0]["given"] else []
     words = [_words(name, ranking) for name in metrics]
@@ -93,15 +95,16 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "chosen": numbers[chosen.name],
         "criterion": ranking.criterion.metrics[0],
         "runs": [
-            _run(run, chosen, ranking, metrics, offered, say, short, numbers[run.name], section)
+            {"run": numbers[run.name], "name": for_page(say(run.name)), "short": for_page(short)}
+            | _run(run, ranking, metrics, offered, say, section)
             for run, short in zip(ranking.runs, shorts, strict=True)
         ],
         "metrics": words,
         "opens": next((k for k, name in enumerate(metrics) if k and name in headline(ranking)), 0),
         "words": STANDINGS
         | {marked("equivalent", tied): standing_word("equivalent", ranking, tied) for tied in (True, False)},
-        "labels": [_plain(label) for label in ranking.evaluation.labels] if evaluations else [],
-        "shown_labels": [shown(label) for label in ranking.evaluation.labels] if evaluations else [],
+        "labels": [one if isinstance(one, (str, int, float, bool)) else str(one) for one in labels],
+        "shown_labels": [shown(label) for label in labels],
         "partitions": parts,
         "formulas": formulas(evaluations) if parts else None,
         "thresholds": offered,
@@ -161,10 +164,6 @@ def _judged(comparison: Comparison, ranking: Ranking, metrics: list[dict[str, An
         metric["tied"] = _tied(sum(run.tied for run in judged), ranking)
 
 
-def _plain(label: Any) -> Any:
-    return label if isinstance(label, (str, int, float, bool)) else str(label)
-
-
 def _words(name: str, ranking: Ranking) -> dict[str, Any]:
     """A metric's names and its direction."""
     catalog = ranking.criterion.catalog
@@ -195,23 +194,12 @@ def comparable(ranking: Ranking) -> list[str]:
 
 
 def _run(
-    run: Ranked,
-    chosen: Ranked,
-    ranking: Ranking,
-    metrics: Sequence[str],
-    offered: Sequence[float],
-    say: Say,
-    short: str,
-    number: int,
-    section: str,
+    run: Ranked, ranking: Ranking, metrics: Sequence[str], offered: Sequence[float], say: Say, section: str
 ) -> dict[str, Any]:
     evaluation = run.evaluation
     triples = [(evaluation.metrics.get(n, math.nan), *evaluation.intervals.get(n, (math.nan,) * 2)) for n in metrics]
     status = standing(run, ranking)
     out: dict[str, Any] = {
-        "run": number,
-        "name": for_page(say(run.name)),
-        "short": for_page(short),
         "key": run.name,
         "tied": run.tied,
         "standing": standing_word(status, ranking, run.tied),
@@ -219,7 +207,7 @@ def _run(
     }
     if not isinstance(evaluation, Evaluation):
         return out
-    if run is not chosen:
+    if run is not ranking.foremost:
         out["against"] = _against(ranking, run, say)
     if _has_matrix(evaluation):
         out["matrix"] = sparse(evaluation.confusion_matrix.counts)
@@ -233,9 +221,8 @@ def _run(
         if squares is not None and squares.scores is not None:
             out["score_squares"] = _binned(squares.scores, offered)
         out["curve"] = _curve(evaluation.statistics.scores)
-    curve = (
-        evaluation.calibration if section == "calibration" else evaluation.confidence_calibration if section else None
-    )
+    name = {"calibration": "calibration", "confidence": "confidence_calibration"}.get(section)
+    curve = getattr(evaluation, name) if name else None
     if curve is not None:
         out["reliability"] = _thinned(curve.scores, curve.recalibrated)
     return out
@@ -263,18 +250,13 @@ def _against(ranking: Ranking, run: Ranked, say: Say) -> dict[str, Any] | None:
     table = confusions_with(ranking, run, say)
     if table is None:
         return None
-    rows = [
-        [
-            row["actual"],
-            row["predicted"],
-            *(row[name]["text"] for name in ("points", "counts", "only_chosen", "only_rival", "p")),
-            float(f"{row['p']['sort']:.3g}") if isinstance(row["p"]["sort"], float) else "",
-            row["status"],
-            row["verdict"],
-        ]
-        for row in table["rows"]
-    ]
-    rows = [[for_page(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    rows = []
+    for row in table["rows"]:
+        numbers = (row[name]["text"] for name in ("points", "counts", "only_chosen", "only_rival", "p"))
+        p = row["p"]["sort"]
+        order = float(f"{p:.3g}") if isinstance(p, float) else ""
+        cells = (row["actual"], row["predicted"], *numbers, order, row["status"], row["verdict"])
+        rows.append([for_page(cell) if isinstance(cell, str) else cell for cell in cells])
     sentences = [for_page(sentence) for sentence in table["sentences"]]
     return {"rows": rows, "sentences": sentences, "paired": table["paired"], "more": table["more"]}
 
@@ -383,18 +365,14 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "better": metric.better,
                 "place": place,
                 "interval": metric.interval,
-                "low": _end(metric.low),
-                "high": _end(metric.high),
+                "low": metric.low if math.isfinite(metric.low) else None,
+                "high": metric.high if math.isfinite(metric.high) else None,
                 "below": [int(part) for part in of.denominator(_ANY)] if isinstance(of, Fraction) else None,
             }
         )
     counts = [metric for metric in SIX if metric.interval == "count"]
     words = {"heads": [metric.heading() for metric in counts], "parts": [metric.formula for metric in counts]}
     return {"steps": program.steps, "metrics": metrics} | words
-
-
-def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 # -- thresholds ------------------------------------------------------------------------------------------------
@@ -477,24 +455,19 @@ def _by_segment(evaluation: Evaluation, column: str, metric: str, level: float) 
 
 def texts(comparison: Comparison, ranking: Ranking, grouped: bool, scored: bool) -> dict[str, Any]:
     """Python and command lines of each question, with marks where the script puts what was asked."""
-    mark = reproduce.Mark
-    out: dict[str, Any] = {"metric": _both(comparison, ranking, rank_by=mark("metric"))}
+    mark, both = reproduce.Mark, partial(reproduce.changed, comparison, ranking)
+    out: dict[str, Any] = {"metric": both(rank_by=mark("metric"))}
     if grouped:
         grouping, costs = mark("grouping", "Grouping"), mark("costs", "Costs")
         for at, moved in (("", {}), ("_at", {"at": mark("share")})):
             changes = {"rank_by": mark("metric")} | moved
-            out[f"given{at}"] = _both(comparison, ranking, **changes)
-            out[f"grouping{at}"] = _both(comparison, ranking, **changes, grouping=grouping)
-            out[f"costs_given{at}"] = _both(comparison, ranking, **changes, costs=costs)
-            out[f"costs{at}"] = _both(comparison, ranking, **changes, costs=costs, grouping=grouping)
+            out[f"given{at}"] = both(**changes)
+            out[f"grouping{at}"] = both(**changes, grouping=grouping)
+            out[f"costs_given{at}"] = both(**changes, costs=costs)
+            out[f"costs{at}"] = both(**changes, costs=costs, grouping=grouping)
     if scored:
         for at, head in (("", ""), ("_at", _AT_SHARE)):
             python = reproduce.each_run(comparison, ranking, head + _AT_THRESHOLD)
             out[f"threshold{at}"] = {"python": python, "command": ""}
     out["segment"] = {"python": reproduce.each_run(comparison, ranking, _OF_SEGMENT), "command": ""}
     return out
-
-
-def _both(comparison: Comparison, ranking: Ranking, **changed: Any) -> dict[str, str]:
-    python, command = reproduce.changed(comparison, ranking, changed)
-    return {"python": python, "command": command}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -43,8 +44,8 @@ from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
 """Segments that a sentence names."""
-LEAST_ODDS = 0.1
-"""Odds of the leader that are worth a sentence."""
+LEAST_PROBABILITY = 0.1
+"""Probability of the leader that is worth a sentence."""
 RIVALS = 2
 """Runs that the one to take is held against by costs."""
 
@@ -194,19 +195,17 @@ def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list
     if ranking.over:
         value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
     if not criterion.single:
-        values = [
-            f"{fmt.metric_title(n, positive, catalog=criterion.catalog)} {fmt.number(v)}"
-            for n, v in first.values.items()
-        ]
-        sentence = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
-        sentence += f"({fmt.listed(values, 6)})."
+        titled = partial(fmt.metric_title, positive=positive, catalog=criterion.catalog)
+        values = fmt.listed([f"{titled(n)} {fmt.number(v)}" for n, v in first.values.items()], 6)
+        units = f"each metric in units of its standard error ({values})"
+        sentence = f"{name} has the highest {title.removeprefix('the ')}, {units}."
     else:
         over = f" over {ranking.over}" if ranking.over else ""
         rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
         sentence = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
         if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
             sentence = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
-    return [" ".join([sentence, *selection, *_others(ranking, say), *picking(ranking)])]
+    return [" ".join([sentence, *selection, *_others(ranking, say), *selected(ranking)])]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
@@ -220,12 +219,12 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     return lines
 
 
-def picking(ranking: Ranking) -> list[str]:
-    """The note on the leader's interval, which allows for the picking."""
+def selected(ranking: Ranking) -> list[str]:
+    """The note on the leader's interval, which allows for its selection."""
     if not (ranking.leader.picked and ranking.criterion.single):  # of a sum no interval is said
         return []
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
-    return [f"(* Wider, because the {best} of {ranking.picked_from} was picked.)"]
+    return [f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"]
 
 
 def equivalents(ranking: Ranking, say: Say) -> list[str]:
@@ -258,16 +257,12 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """The odds that the leader is the best, where they are the highest and worth a sentence."""
-    first = ranking.leader.probability_best
-    if (
-        not ranking.shows_ranks
-        or len(ranking.tied) < 2
-        or not first >= max(LEAST_ODDS, *(run.probability_best for run in ranking.runs))
-    ):
+    """The probability that the leader is the best, where it is the highest and worth a sentence."""
+    first, others = ranking.leader.probability_best, [run.probability_best for run in ranking.runs]
+    if not ranking.shows_ranks or len(ranking.tied) < 2 or not first >= max(LEAST_PROBABILITY, *others):
         return []
     rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
-    return [f"Best guess at the odds that {say(ranking.leader.name)} is the best: {fmt.chance(first)}{rough}."]
+    return [f"Best guess at the probability that {say(ranking.leader.name)} is the best: {fmt.chance(first)}{rough}."]
 
 
 def _front(ranking: Ranking, say: Say) -> list[str]:
@@ -276,11 +271,10 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
     maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
     off = [say(run.name) for run in ranking.runs if not run.tied]
     titles = fmt.listed([fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics], 6)
-    shown = fmt.listed(
-        [f"{say(run.name)} ({', '.join(map(fmt.number, (run.values or {}).values()))})" for run in front], 4
-    )
+    values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
+    shown = fmt.listed([f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4)
     if len(ranking.runs) == 1:
-        return [f"{titles[:1].upper()}{titles[1:]}: {shown}. There is no run to compare it with."]
+        return [f"{fmt.capital(titles)}: {shown}. There is no run to compare it with."]
     be = "is alone" if len(front) == 1 else "are"
     sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
     if maybe:
@@ -329,11 +323,7 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
     if not pair.contrary:
         return ""
     first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
-    start = (
-        f"{say(pair.first)} is"
-        if single
-        else f"By {fmt.metric_title(pair.metric, catalog=pair.catalog)}, {say(pair.first)} is"
-    )
+    by = "" if single else f"By {fmt.metric_title(pair.metric, catalog=pair.catalog)}, "
     of, alone = f" of {quoted(pair.column)}" if several else "", len(pair.contrary) == 1
     p = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}"
     shown = []
@@ -343,7 +333,7 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
         shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
     listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
     overall = f"overall than {say(pair.second)}{' (not significantly)' if unsure else ''}"
-    return f"{start} {first} {overall}, but {then} for {listed}."
+    return f"{by}{say(pair.first)} is {first} {overall}, but {then} for {listed}."
 
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
@@ -377,8 +367,8 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
     which = f"the {same} rankings" if same == len(rankings) else f"{same} of the {len(rankings)} rankings"
     return [
         f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
+        " ".join(apart(rankings, comparison.reads)),
         *(_other(comparison, place, say) for place in range(len(rankings))),
-        *apart(rankings, comparison.reads),
     ]
 
 
@@ -408,19 +398,14 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
 
 def _stopped_briefly(comparison: Comparison) -> list[str]:
     n = len(comparison.failed)
-    noun = comparison.noun
-    if not n:
-        return []
-    return [f"{fmt.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
+    are = "fails a gate and is" if n == 1 else "fail a gate and are"
+    return [f"{fmt.counted(n, comparison.noun)} {are} not ranked."] if n else []
 
 
 def _nothing(comparison: Comparison) -> str:
-    n = len(comparison.failed)
-    if not n:
-        return "Take none: no run could be ranked."
-    noun = comparison.noun
-    if n == 1:
-        return f"Take none: the only evaluated {noun} fails a gate."
+    n, noun = len(comparison.failed), comparison.noun
+    if n < 2:
+        return f"Take none: the only evaluated {noun} fails a gate." if n else "Take none: no run could be ranked."
     return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
 
 
@@ -509,8 +494,10 @@ def break_evens(comparison: Comparison) -> list[str]:
         else:
             alike.append(quoted(names[other.name]))
     if alike:
-        them = fmt.listed([quoted(names[first.name]), *alike])
-        sentences.append(f"Whatever a miss costs in false alarms, {them} may cost the same.")
+        taken = quoted(names[first.name])
+        sentences.append(
+            f"{taken} is not shown to be cheaper or dearer than {' or '.join(alike)} at any cost of a miss."
+        )
     return sentences
 
 
@@ -539,13 +526,10 @@ def identical(comparison: Comparison, say: Say) -> list[str]:
 def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:
     groups: list[list[Ranked]] = []
     for run in runs:
-        if not isinstance(run.evaluation.rows, Predictions):
-            continue
         home = next((group for group in groups if _same(group[0], run)), None)
         if home is None:
-            groups.append([run])
-        else:
-            home.append(run)
+            groups.append(home := [])
+        home.append(run)
     return [group for group in groups if len(group) > 1]
 
 

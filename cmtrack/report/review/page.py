@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.cell_changes import CellChanges
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.names import MAY_BE_BEST, PICKED, distinct, quoted
+from cmtrack.evaluation.gates import GateResult
+from cmtrack.names import MAY_BE_BEST, SELECTED, distinct, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
-from cmtrack.report.review.cells import Cell, Table, cell, name_cell
+from cmtrack.report.review.cells import Cell, Table, cell, name_cell, with_intervals
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import (
     LAST,
@@ -92,7 +91,7 @@ def context(
     listed = behind(comparison, flipped, joined) if rows else None
     opens = opened(listed)
     page = {
-        "title": title or default_title(comparison),
+        "title": title or f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}",
         "noun": comparison.noun,
         "run_numbers": run_numbers(comparison),
         "facts": facts(comparison),
@@ -101,7 +100,7 @@ def context(
         "further": further(comparison, beside_tables=True),
         "tables": tables,
         "probabilities": probabilities(comparison.ranking),
-        "segments": segment_tables(comparison),
+        "segments": [_segment_table(comparison, pairs) for pairs in comparison.segments.tables],
         "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
@@ -121,30 +120,20 @@ def context(
     return page | {"contents": [(name, text) for name, text in _CONTENTS.items() if page[name]]}
 
 
-def default_title(comparison: Comparison) -> str:
-    """The page's title where none is given."""
-    return f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}"
-
-
 def run_numbers(comparison: Comparison) -> dict[str, int]:
     """A number for each run or model by its name, the ranked ones first; it links what belongs together on the page."""
     return {name: number for number, name in enumerate(short_names(comparison))}
 
 
-def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
-    """One of the ranked evaluations, for what they have in common."""
-    return None if comparison.ranking is None else comparison.ranking.evaluation
-
-
 def facts(comparison: Comparison) -> list[str]:
     """The compared runs, their data and the criterion, in a few words each."""
-    evaluation, ranking = evaluation_of(comparison), comparison.ranking
-    out = []
+    ranking, out = comparison.ranking, []
     if len(comparison.rankings) > 1:
         out.append(f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
         out.append(heading(comparison, 0))
-    if evaluation is not None:
+    if ranking is not None:
+        evaluation = ranking.evaluation
         out.append(fmt.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
             groupings = {dict(run.evaluation.design).get("grouping") for run in comparison.runs}
@@ -157,13 +146,8 @@ def facts(comparison: Comparison) -> list[str]:
     out.append(f"{fmt.level(comparison.confidence_level)} level")
     if ranking is not None and not ranking.over and len(ranking.runs) > 1:
         paired = sum(not run.unpaired for run in ranking.runs)
-        out.append(
-            "compared row by row"
-            if ranking.paired
-            else "not compared row by row"
-            if not paired
-            else f"{paired} of {len(ranking.runs)} compared row by row"
-        )
+        some = f"{paired} of {len(ranking.runs)}" if paired else "not"
+        out.append("compared row by row" if ranking.paired else f"{some} compared row by row")
     return out
 
 
@@ -176,13 +160,9 @@ def warnings(comparison: Comparison) -> list[dict[str, Any]]:
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
     """Unranked runs, and why; those stopped by a gate are in the table of the gates."""
-    rows: list[tuple[Any, str, str]] = [
-        (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
-    ]
-    rows += [
-        (run, "not read", "its logged value is worse than those of the runs that were read (limit)")
-        for run in comparison.passed_over
-    ]
+    worse = "its logged value is worse than those of the runs that were read (limit)"
+    rows = [(one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out]
+    rows += [(run, "not read", worse) for run in comparison.passed_over]
     return [
         {"name": run.name, "id": fmt.short_id(run.run_id), "run_id": run.run_id, "what": status, "why": why}
         for run, status, why in rows
@@ -191,8 +171,7 @@ def aside(comparison: Comparison) -> list[dict[str, str]]:
 
 def methods(comparison: Comparison) -> list[str]:
     """Short notes on how the numbers came about, with sources."""
-    evaluation = evaluation_of(comparison)
-    grouping = None if evaluation is None else evaluation.grouping
+    grouping = None if comparison.ranking is None else comparison.ranking.evaluation.grouping
     notes = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
     costs = {run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)}
     notes += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
@@ -223,24 +202,20 @@ def _methods(comparison: Comparison) -> list[str]:
             "over the metrics, adjusted for all pairs of runs (Holm 1979)."
         ]
     else:
-        notes.append(
+        notes += [
             f"The {at} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
             "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
-            "pair, by max-T (Westfall and Young 1993) and by Holm (1979)."
-        )
-        notes.append(
-            "The odds of being the best, and the ranks, are posterior probabilities: true values are taken as normally "
+            "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
+            "The probabilities of being the best, and of each rank, are posterior: true values are taken as normally "
             "distributed, with a spread that is estimated from the runs. This corrects for the luck of the leader; "
-            "counts of resamples do not. Near-twins share their odds. Two runs do not give the spread, so they have no "
-            "odds; with fewer than five runs they are rough. A range of ranks begins at 1 where the run may be the "
-            "best, ends by the posterior, and is for each run alone."
-        )
-        notes.append(
-            "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
+            "counts of resamples do not. Near-twins share theirs. Two runs do not give the spread, so they have none; "
+            "with fewer than five runs they are rough. A range of ranks begins at 1 where the run may be the best, "
+            "ends by the posterior, and is for each run alone.",
+            "The interval of the leader allows for its selection: its end on the side of the worse values is "
             "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
-            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous."
-        )
-        notes.append(_margin(comparison))
+            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
+            _margin(comparison),
+        ]
     if not comparison.criterion.single and not comparison.criterion.pareto:
         notes.append("In the weighted sum, each metric is in units of the runs' median standard error.")
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
@@ -277,7 +252,9 @@ def _reading(comparison: Comparison) -> str:
             f"Brackets are {at} intervals; # is the number of the front. A run is dominated where p, of not being so, "
             f"is at most {1 - comparison.confidence_level:.3g}."
         )
-    reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{_picked(comparison)}"
+    most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
+    picked = f" {SELECTED[most > 1]}." if most else ""  # the interval that allows for selection
+    reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
     if not several:
         return reading
     reading += f" {explained(comparison.confidence_level, comparison.noun)}"
@@ -286,12 +263,6 @@ def _reading(comparison: Comparison) -> str:
         return reading
     posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
     return f"{reading} {posterior}; it decides nothing."
-
-
-def _picked(comparison: Comparison) -> str:
-    """Name of the interval that allows for selection, for the note beside the table."""
-    most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
-    return f" {PICKED[most > 1]}." if most else ""
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
@@ -330,15 +301,14 @@ def table(ranking: Ranking) -> Table:
     for place, (head, _) in enumerate(columns):
         if "ends" not in cells[0][place]:
             continue
-        values, lows, highs = zip(*(row[place]["ends"] for row in cells), strict=True)
-        drawn = bars(values, lows, highs, [entry.tied for entry in entries], head in (_FROM_BEST, _FROM_LEADER))
+        ends = [row[place]["ends"] for row in cells]
+        drawn = bars(ends, [entry.tied for entry in entries], head in (_FROM_BEST, _FROM_LEADER))
         for row, bar in zip(cells, drawn, strict=True):
             row[place]["bar"] = bar
         numbers = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
-        scales += [(place, ends) for ends in numbers[:1]]
-    intervals = {place for row in cells for place, c in enumerate(row) if c["beside"] is not None}
-    return {"heads": [head for head, _ in columns], "rows": rows, "with_interval": intervals, "scales": scales,
-            "n_rest": len(rest), "behind": behind_words(ranking)}  # fmt: skip
+        scales += [(place, both) for both in numbers[:1]]
+    heads = [head for head, _ in columns]
+    return with_intervals(heads, rows, scales=scales, n_rest=len(rest), behind=behind_words(ranking))
 
 
 def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
@@ -348,14 +318,14 @@ def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
     columns: list[tuple[str, Callable[[Ranked], Cell]]] = [
         ("#", lambda one: cell(str(one.rank), one.rank)),
         (fmt.capital(ranking.noun), lambda one: name_cell(one.name, "" if ranking.over else one.run_id)),
-        ("Standing", lambda one: _standing(one, ranking)),
+        ("Status", lambda one: _standing(one, ranking)),
     ]
     if any(math.isfinite(one.average_rank) for one in ranking.standings):
         columns.append(("Average rank", lambda one: cell(f"{one.average_rank:.2f}", one.average_rank)))
     if ranking.over:
         columns += [
             (f"Mean {titles[0]}", lambda one: cell(fmt.number(one.value), one.value)),
-            ("s.d.", lambda one: cell(fmt.number(one.sd), one.sd)),
+            ("sd", lambda one: cell(fmt.number(one.sd), one.sd)),
             ("Runs", lambda one: cell(str(len(one.runs)), float(len(one.runs)))),
         ]
     else:
@@ -371,7 +341,8 @@ def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
     elif several:
         columns.append((_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking)))
     if several:
-        columns.append(("p", lambda one: _p(one, ranking)))
+        untested = None if criterion.pareto else ranking.leader
+        columns.append(("p", lambda one: cell("–") if one is untested else cell(fmt.p_text(one.p_set), one.p_set)))
     if several and ranking.over:
         columns.append(("P(equivalent)", lambda one: cell(fmt.chance(one.equivalent), one.equivalent)))
     if any(one.gates for one in ranking.standings):
@@ -402,12 +373,6 @@ def _difference(one: Ranked, ranking: Ranking) -> Cell:
         return _two_places(value, ends)
     text = "leader" if ranking.over and one is ranking.leader else fmt.signed(value, ends).split(" [")[0]
     return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
-
-
-def _p(one: Ranked, ranking: Ranking) -> Cell:
-    """The deciding p-value; none for a leader."""
-    leads = one is ranking.leader and not ranking.criterion.pareto
-    return cell("–") if leads else cell(fmt.p_text(one.p_set), one.p_set)
 
 
 def _passed(one: Ranked) -> Cell:
@@ -468,14 +433,10 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         )
     if len(judged) > len(shown):
         reading += f" The first {len(shown)} of {len(judged)} runs."
+    losses = {name: fmt.capital(fmt.metric_title(name, brief=True)) for name in _LOSSES}
     heads = ["Run", *(["Verdict"] if section else [])]
-    heads += [
-        fmt.capital(fmt.metric_title(name, brief=True)) if name in _LOSSES else _HEADS[name.split("/")[1]]
-        for name in names
-    ]
-    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    return {"name": title, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading,
-            "words": bool(section)}  # fmt: skip
+    heads += [losses.get(name) or _HEADS[name.split("/")[1]] for name in names]
+    return with_intervals(heads, rows, name=title, reading=reading, words=bool(section))
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
@@ -491,19 +452,12 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
         return cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return cell(fmt.p_text(value), value)
-    return cell(
-        fmt.metric_value(evaluation.catalog.lookup(name), value, ends),
-        value,
-        fmt.interval(value, ends) if with_interval else None,
-    )
-
-
-def segment_tables(comparison: Comparison) -> list[Table]:
-    """Segments by runs, a table for each column and metric: the leader's value, and its differences from the others."""
-    return [_segment_table(comparison, pairs) for pairs in comparison.segments.tables]
+    text = fmt.metric_value(evaluation.catalog.lookup(name), value, ends)
+    return cell(text, value, fmt.interval(value, ends) if with_interval else None)
 
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
+    """Segments by runs, of a column and metric: the leader's value, and its differences from the others."""
     say, first, several = say_of(comparison), pairs[0], len(pairs)
     pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
@@ -511,26 +465,23 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
     places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
     rows: list[dict[str, Any]] = []
-    for text, n, value in [
-        (first.segments[k], float(first.rows[k]), float(first.first_values[k])) for k in order[:MAX_SEGMENTS]
-    ]:
+    for k in order[:MAX_SEGMENTS]:
+        text, n, value = first.segments[k], float(first.rows[k]), float(first.first_values[k])
         cells = [cell(text, text), cell(fmt.count(n), n), cell(fmt.number(value), value)]
         for pair, place in zip(pairs, places, strict=True):
-            theirs, gap, *ends = (
-                float(column[place[text]]) for column in (pair.second_values, pair.differences, pair.low, pair.high)
-            )
-            interval = (ends[0], ends[1])
-            shown = fmt.signed(gap, interval).split(" [")[0]
-            beside = fmt.interval(gap, interval) or pair.reasons[place[text]]
+            at = place[text]
+            columns = (pair.second_values, pair.differences, pair.low, pair.high)
+            theirs, gap, low, high = (float(column[at]) for column in columns)
+            shown = fmt.signed(gap, (low, high)).split(" [")[0]
+            beside = fmt.interval(gap, (low, high)) or pair.reasons[at]
             cells += [cell(fmt.number(theirs), theirs), cell(shown, gap, beside)]
         rows.append({"cells": cells, "mark": marks.get(text, "")})
     heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
-    intervals = {4 + 2 * k for k in range(len(pairs))}
     name, reading = f"By segment: {title} by {quoted(first.column)}", _segment_reading(pairs, len(rows), say)
     if len(pairs) < several:
         reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
-    return {"name": name, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading}
+    return with_intervals(heads, rows, name=name, reading=reading)
 
 
 def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
@@ -552,13 +503,13 @@ def gate_table(comparison: Comparison) -> Table | None:
     rows: list[dict[str, Any]] = []
     for name, run_id, results in judged:
         by_gate = {result.gate.text: result for result in results}
-        rows.append({"name": name_cell(name, run_id), "cells": [_gate(by_gate, gate) for gate in comparison.gates]})
+        cells = [_gate(by_gate.get(gate.text)) for gate in comparison.gates]
+        rows.append({"name": name_cell(name, run_id), "cells": cells})
     _shortened([row["name"] for row in rows])
     return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
 
 
-def _gate(by_gate: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
-    result = by_gate.get(gate.text)
+def _gate(result: GateResult | None) -> dict[str, Any]:
     if result is None:
         return {"text": "not looked at", "sort": "", "passed": None}
     sort = result.value if math.isfinite(result.value) else ""
@@ -598,22 +549,18 @@ def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any]
 
 def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str) -> list[str]:
     gains, tested = changes.gains(), int(np.isfinite(changes.adjusted).sum())
-    won = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains > 0)), strict=True)]
-    lost = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains < 0)), strict=True)]
     if not tested:
         return [f"{chosen} and {other} have the same confusion matrix."]
     sentences = []
-    for places, verb in ((won, f"better than {other}"), (lost, f"worse than {other}")):
+    for cells, way in ((gains > 0, "better"), (gains < 0, "worse")):
+        places = sorted(zip(*np.nonzero(clear & cells), strict=True), key=lambda at: -abs(gains[at]))
         if places:
-            places.sort(key=lambda at: -abs(gains[at]))
             listed = "; ".join(_one(changes, at) for at in places[:3])
             more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
-            sentences.append(f"{chosen} is significantly {verb}: {listed}{more}.")
-    if not sentences:
-        if tested == 1:
-            return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
-        return [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
-    return sentences
+            sentences.append(f"{chosen} is significantly {way} than {other}: {listed}{more}.")
+    if not sentences and tested == 1:
+        return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
+    return sentences or [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
 
 
 def _one(changes: CellChanges, at: tuple[int, int]) -> str:

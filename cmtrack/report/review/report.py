@@ -121,9 +121,8 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     lines += _part("Record", *(f"- {o['name']}: {_plain(o['text'])}{_linked(o['href'])}" for o in record["lines"]))
     for name, table in (("Runs", record["runs"]), ("Parameters that differ", record["params"])):
         if table:
-            body = [
-                [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in table["rows"]
-            ]
+            rows = table["rows"]
+            body = [[_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in rows]
             lines += _part(name, *markdown_table(table["heads"], body), reading=table["reading"], level=4)
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:

@@ -54,13 +54,13 @@ def command_line(comparison: Comparison) -> str:
     return _command(given(comparison), comparison)
 
 
-def changed(comparison: Comparison, ranking: Ranking, changes: Mapping[str, Any]) -> tuple[str, str]:
+def changed(comparison: Comparison, ranking: Ranking, **changes: Any) -> dict[str, str]:
     """Python and command line that rank the same runs by other arguments, without gates and tie-breakers."""
     arguments = _of_ranked(comparison, ranking)
     if "grouping" in changes:  # it has a positive group, and the costs may be of groups that it does not have
         arguments = {name: value for name, value in arguments.items() if name not in ("positive", "costs")}
     arguments |= changes
-    return _python(arguments, comparison), _command(arguments, comparison)
+    return {"python": _python(arguments, comparison), "command": _command(arguments, comparison)}
 
 
 def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:

@@ -188,7 +188,7 @@
     threshold: {
       ask: function () {
         var metric = ofCounts()[at("ask-of-threshold").value], place = Number(at("ask-threshold").value), part = data.partitions[0];
-        var picked = " A threshold that is picked here looks better than it is on other rows.";
+        var picked = " A threshold that is selected here looks better than it is on other rows.";
         return decide({ better: metric.better, counts: true, text: textOf("threshold"), note: picked + clustered(), more: picked,
                  says: "Where scores of at least " + data.thresholds[place] + " are called “" + part.shown[0] + "”, by " + metric.title + where(part),
                  fill: { metric: metric.name.replace("binary/", ""), threshold: data.thresholds[place], share: share() }, refused: refusedShare(),
@@ -250,7 +250,7 @@
     });
     var scale = scaleOf(held.map(function (place) { return found.rows[place]; })), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
     var columns = found.counts ? data.formulas.heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
-    var head = make("tr", {}, ["#", "Run", found.standing ? "Standing" : "In the ranking above", "Value", ""].map(function (name, k) { return make(name || scale ? "th" : "td", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
+    var head = make("tr", {}, ["#", "Run", found.standing ? "Status" : "In the ranking above", "Value", ""].map(function (name, k) { return make(name || scale ? "th" : "td", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
     if (scale) { head.lastChild.className = "scale"; head.lastChild.append(make("span", {}, [shownNumber(scale[0])]), make("span", {}, [shownNumber(scale[1])])); }
     columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [capital(data.formulas.heads[k])])); });
     var body = make("tbody", {}, held.map(function (place) {

@@ -27,8 +27,7 @@ def same_margins_figure(tables: pd.DataFrame, chance: float, named: Mapping[str,
     named : mapping of str to (accuracy, kappa)
         Tables to be marked.
     """
-    page = new_sheet(None, _SIZE)
-    ax = page.ax
+    page, ax = new_sheet(None, _SIZE)
     open_axes(ax)
     ax.plot([0, 1], [-chance / (1 - chance), 1], color=MUTED, lw=1.2, label="(accuracy − p_e) / (1 − p_e)")
     for independent, colour, words in ((False, BLUE, "tables with these margins"), (True, ORANGE, "raters by chance")):
@@ -53,8 +52,7 @@ def many_margins_figure(lines: Sequence[tuple[str, float, tuple[float, float]]])
     ----------
     lines : sequence of (words, p_e, (least, most accuracy that the margins allow))
     """
-    page = new_sheet(None, _SIZE)
-    ax = page.ax
+    page, ax = new_sheet(None, _SIZE)
     open_axes(ax)
     for (words, chance, ends), colour in zip(lines, (BLUE, GREEN, ORANGE, PINK), strict=False):
         x = np.array(ends)
@@ -71,8 +69,7 @@ def many_margins_figure(lines: Sequence[tuple[str, float, tuple[float, float]]])
 
 def matthews_figure(tables: pd.DataFrame, chefs: tuple[float, float]) -> Figure:
     """Kappa against Matthews' correlation of random tables (columns kappa, matthews, gap)."""
-    page = new_sheet(None, _SIZE)
-    ax = page.ax
+    page, ax = new_sheet(None, _SIZE)
     open_axes(ax)
     ax.plot([-1, 1], [-1, 1], color=MUTED, lw=1, label="equal: both raters have the same margins")
     dots = ax.scatter(tables["matthews"], tables["kappa"], c=tables["gap"], s=14, cmap="viridis_r", linewidths=0)

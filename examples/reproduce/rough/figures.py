@@ -30,8 +30,7 @@ def alpha_figure(numbers: pd.DataFrame, example: tuple[float, float, float]) -> 
     example : (float, float, float)
         Accuracy, alpha as printed and alpha corrected of Table 7.
     """
-    page = new_sheet(None, (5.8, 4.3))
-    ax = page.ax
+    page, ax = new_sheet(None, (5.8, 4.3))
     open_axes(ax)
     g = np.linspace(0, 1, 101)
     ax.plot(g, g / (2 - g), color=INK, lw=1, label="g / (2 − g)")

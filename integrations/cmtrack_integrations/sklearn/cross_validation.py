@@ -251,7 +251,7 @@ def cross_validate_evaluation(
     Spec.of(options, "cross_validate_evaluation")  # before the fits
     scored = _are_scores(target, len(splits))
     keep = keep_models or (target is not None and not scored)
-    parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs, keep)[0]
+    parts = fit_and_predict(estimator, X, actual, splits, order, fit_params, n_jobs, keep)
     tests = tuple(test for _, test in splits)
     name, models = name_of(estimator), tuple(part.model for part in parts)
     out = joined(parts, splits, order)
@@ -340,7 +340,7 @@ def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Sp
 
 
 def fit_and_predict(
-    estimators: Sequence[Any],
+    estimator: Any,
     X: Any,
     y: Any,
     splits: Splits,
@@ -348,17 +348,16 @@ def fit_and_predict(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     keep: bool = False,
-) -> list[list[Predicted]]:
-    """Fit each estimator on each training part, and predict the test parts; ``keep``: with the fitted models."""
+) -> list[Predicted]:
+    """Fit an estimator on each training part, and predict the test parts; ``keep``: with the fitted models."""
     from sklearn.utils.parallel import Parallel, delayed
 
-    jobs = [(estimator, train, test) for estimator in estimators for train, test in splits]
     with without_autologging():
-        done = Parallel(n_jobs=n_jobs)(
+        done: list[Predicted] = Parallel(n_jobs=n_jobs)(
             delayed(_one_fold)(estimator, X, y, train, test, tuple(labels), dict(fit_params or {}), keep)
-            for estimator, train, test in jobs
+            for train, test in splits
         )
-    return [done[start : start + len(splits)] for start in range(0, len(done), len(splits))]
+    return done
 
 
 def _one_fold(

@@ -98,51 +98,37 @@ def log_candidates(
             stacklevel=3,
         )
         return ()
+
+    def candidates() -> Iterator[NestedEvaluation]:
+        """The candidates, best first, each evaluated lazily."""
+        from sklearn.base import clone
+
+        results = getattr(search, "cv_results_", None)
+        if results is None or not hasattr(search, "estimator"):
+            raise ValueError(f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}")
+        if max_candidates is not None and max_candidates < 1:
+            raise ValueError(f"max_candidates must be at least 1, or None, got {max_candidates}")
+        ranks = _ranks(results, getattr(search, "refit", None))
+        rows = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments}
+        actual, by_row = in_order(y, rows)
+        order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
+        splits = splits_of(search.estimator, X, actual, search.cv, by_row["groups"])
+        for place in np.argsort(ranks, kind="stable")[:max_candidates].tolist():
+            params = results["params"][place]
+            candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
+            parts = fit_and_predict(candidate, X, actual, splits, order, fit_params, n_jobs)
+            whole = joined(parts, splits, order)
+            evaluation = with_notes(evaluate(actual, **whole.given(options), **by_row, **options), whole.notes)
+            shown = {**params, "candidate": place, "rank": int(ranks[place])}
+            yield NestedEvaluation(f"candidate {place}", evaluation, shown)
+
     try:
-        children = _candidates(
-            search, X, y, max_candidates, labels, fit_params, n_jobs,
-            by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments},
-            options=dict(options),
-        )  # fmt: skip
-        return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
+        return log_nested(candidates(), run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
     except Exception as error:
         if strict:
             raise
         tell(f"the candidates were not evaluated: {error}", stacklevel=3)
         return ()
-
-
-def _candidates(
-    search: Any,
-    X: Any,
-    y: Any,
-    most: int | None,
-    labels: Sequence[Label] | None,
-    fit_params: Mapping[str, Any] | None,
-    n_jobs: int | None,
-    by_row: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> Iterator[NestedEvaluation]:
-    """The candidates, best first, each evaluated lazily."""
-    from sklearn.base import clone
-
-    results = getattr(search, "cv_results_", None)
-    if results is None or not hasattr(search, "estimator"):
-        raise ValueError(f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}")
-    if most is not None and most < 1:
-        raise ValueError(f"max_candidates must be at least 1, or None, got {most}")
-    ranks = _ranks(results, getattr(search, "refit", None))
-    y, by_row = in_order(y, by_row)
-    order = tuple(labels) if labels is not None else tuple(np.unique(y).tolist())
-    splits = splits_of(search.estimator, X, y, search.cv, by_row["groups"])
-    for place in np.argsort(ranks, kind="stable")[:most].tolist():
-        params = results["params"][place]
-        candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
-        parts = fit_and_predict([candidate], X, y, splits, order, fit_params, n_jobs)[0]
-        whole = joined(parts, splits, order)
-        evaluation = with_notes(evaluate(y, **whole.given(options), **by_row, **options), whole.notes)
-        shown = {**params, "candidate": place, "rank": int(ranks[place])}
-        yield NestedEvaluation(f"candidate {place}", evaluation, shown)
 
 
 def _ranks(results: Mapping[str, Any], refit: Any) -> Any:

@@ -138,7 +138,7 @@ def assert_decided(page, judged, metric):
     number, of = len(tied), len(judged)
     words = "Both" if number == of == 2 else f"All {of}" if number == of else f"{number} of {of}"
     assert f" {words} runs may be the best (95 %)." in page.locator("#ask-answer").inner_text()
-    assert page.locator("#ask-table th").nth(2).inner_text() == "Standing"
+    assert page.locator("#ask-table th").nth(2).inner_text() == "Status"
 
 
 def test_another_metric(page, evaluations):

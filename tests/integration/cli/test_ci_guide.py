@@ -82,8 +82,7 @@ def shell(_: str) -> tuple[dict[str, str], list[str]]:
 @pytest.fixture
 def commands(tmp_path):
     """The folder of the commands that the pipelines call."""
-    with quick_commands(tmp_path) as folder:
-        yield folder
+    return quick_commands(tmp_path)
 
 
 @pytest.fixture

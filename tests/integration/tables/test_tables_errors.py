@@ -78,7 +78,7 @@ def test_lists_of_other_lengths() -> None:
     lists: list[Any] = list(P)
     lists[4], lists[5], lists[6] = P[4][:2], P[5][:1], None
     table = pl.DataFrame({"y": Y, "p": [None if row is None else list(row) for row in lists]})
-    with pytest.raises(ValueError, match=r"lists of one length in column 'p', got 3 of 300 rows that have not 3"):
+    with pytest.raises(ValueError, match=r"lists of one length in column 'p', got 3 of 300 rows that do not have 3"):
         evaluate_table(table, y_true="y", y_prob="p")
     broken = pl.DataFrame({"y": Y, "p": [[*row[:2], np.nan if i == 7 else row[2]] for i, row in enumerate(P)]})
     with pytest.raises(ValueError, match=r"NaN or null in 1 of 300 rows \(entry 2 of column 'p'\)"):

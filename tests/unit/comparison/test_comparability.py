@@ -15,6 +15,8 @@ import cmtrack
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
+from cmtrack.report.review.narrative import decision
+from cmtrack.report.review.report import html, markdown
 from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.names import tag, with_digests
 from cmtrack.tracking.runs import TrackedRun
@@ -126,6 +128,73 @@ def test_logged_values_decide_nothing_where_runs_are_priced_anew():
     assert len(reduced(listed, options.criterion, (), limit=1, read=COSTS).runs) == 1
     anew = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS, changes=COSTS)
     assert len(anew.runs) == 2
+
+
+ROWS = "evaluate all on the same rows in the same order"
+REMEDIES = {
+    "other rows": ("multiclass/accuracy", ROWS, {}),
+    "other classes": ("multiclass/accuracy", "evaluate all with the same labels= (--labels A,B,C)", {}),
+    "other grouping, read": (
+        "reduced/half/accuracy", "compare under the same grouping= (--grouping FILE)", {"grouping": TWO},
+    ),
+    "other positive group, read": (
+        "binary/f1",
+        "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)",
+        {"grouping": TWO, "positive": "high"},
+    ),
+    "other costs": ("cost/mean", "compare at the same costs= (--costs FILE)", {"costs": {(0, 1): 2}}),
+    "other weight": ("multiclass/accuracy", "evaluate all with the same sample_weight= (--weight COLUMN)", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REMEDIES)
+def test_what_puts_runs_into_one_ranking_is_said_and_does_it(name):
+    """The sentence stands below the rankings that it is about, and the argument that it names makes them one."""
+    first, second = CASES[name][:2]
+    metric, text, how = REMEDIES[name]
+    if "half" in metric:
+        second = made(grouping=Grouping({"low": [0, 2], "high": [1, 3]}, name="half"))
+    comparison = compare({"a": first, "b": second}, rank_by=metric)
+    said = f"To rank them together, {text}."
+    assert len(comparison.rankings) == 2
+    assert comparison.best is None
+    assert comparison.summary().count(said) == 1
+    assert said in decision(comparison)[1]  # a page folds what comes after the next sentence
+    assert said in markdown(comparison).replace("\\", "")
+    assert html(comparison, pictures={}).count(said) == 1
+    verdict = judge(first, second, rank_by=metric)
+    assert verdict.not_judged is NotJudged.APART
+    assert verdict.why.endswith(f"; to rank them together, {text}")
+    for argument in how:
+        assert f"{argument}=" in text
+    if how:
+        mended = compare({"a": first, "b": second}, rank_by=metric, **how)
+        assert len(mended.rankings) == 1
+        assert "To rank them together" not in mended.summary()
+
+
+def test_several_remedies_are_one_sentence():
+    first = made(grouping=TWO, positive="low")
+    second = made((Y + 1) % 4, grouping=ODD, positive="even")
+    said = compare({"a": first, "b": second}, rank_by="binary/f1").summary()
+    both = "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)"
+    assert f"To rank them together, {ROWS}, and {both}." in said
+
+
+@pytest.mark.parametrize(
+    ("metric", "other", "how"),
+    [
+        ("cost/mean", made(costs={(0, 1): 2}), "compare at costs= (--costs FILE)"),
+        ("binary/f1", made(grouping=TWO), "compare under a grouping= of two groups (--grouping FILE)"),
+        (
+            "probability/log_loss",
+            evaluate(Y, y_prob=np.full((12, 4), 0.25)),
+            "evaluate it with y_prob= (--y-prob)",
+        ),
+    ],
+)
+def test_a_run_without_the_metric_is_told_what_would_give_it(metric, other, how):
+    assert compare({"a": made(), "b": other}, rank_by=metric).left_out[0].reason == f"it has no {metric}: {how}"
 
 
 def run(place, evaluation):

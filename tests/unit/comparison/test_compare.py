@@ -263,7 +263,7 @@ def test_an_undefined_metric_leaves_the_run_out_with_the_reason(three):
     assert out.run.name == "constant"
     assert "undefined" in out.reason
     no_scores = compare({**three, "labels": evaluate(y, y)}, rank_by="spcc/ovr_min")
-    assert no_scores.left_out[0].reason == "it has no spcc/ovr_min"
+    assert no_scores.left_out[0].reason == "it has no spcc/ovr_min: evaluate it with y_prob= (--y-prob)"
 
 
 def test_the_level_is_that_of_the_comparison(three):

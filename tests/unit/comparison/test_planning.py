@@ -80,13 +80,14 @@ def test_equivalence_as_in_the_vector() -> None:
 
 
 def test_equivalence_is_a_status_of_its_own() -> None:
-    from cmtrack.cli.comparison_table import _status  # the words of a table
+    from cmtrack.report.review.phrases import standing, standing_word  # the words of a table
 
     wide, narrow = (compare(PAIR, rank_by="multiclass/accuracy", equivalence=margin) for margin in (0.1, 0.05))
     assert wide.to_frame()["status"].tolist() == ["chosen", "equivalent"]
     assert narrow.to_frame()["status"].tolist() == ["chosen", "tied"]
     assert wide.ranking is not None
-    assert _status(wide["a"], wide.ranking) == "equivalent within 0.1"
+    status = standing(wide["a"], wide.ranking)
+    assert standing_word(status, wide.ranking, wide["a"].tied) == "equivalent within 0.1"
     assert (wide["a"].equivalent_within, np.isnan(narrow["a"].equivalent_within)) == (0.1, True)
     assert compare(PAIR, rank_by="multiclass/accuracy").to_frame()["status"].tolist() == ["chosen", "tied"]
 

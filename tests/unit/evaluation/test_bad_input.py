@@ -376,7 +376,7 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
 
 def test_a_grouping_that_does_not_fit_says_what_would():
     party = Grouping({"a": ["x"], "b": ["y", "zz"]})
-    with pytest.raises(ValueError, match=r"got none for \['z'\]; the groups name 'zz', which the data have not"):
+    with pytest.raises(ValueError, match=r"got none for \['z'\]; the groups name 'zz', which the data do not have"):
         evaluate(["x", "y", "z"], ["x", "y", "z"], labels=["x", "y", "z"], grouping=party)
     with pytest.raises(ValueError, match=r"give grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"):
         evaluate(["x", "y", "z"], ["x", "y", "z"], positive="x")

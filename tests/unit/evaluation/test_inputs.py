@@ -468,7 +468,7 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     page = evaluation._repr_html_()
     assert page.startswith("<div><p><b>Finds ")
     assert "area under the ROC curve for “high”" in page
-    assert "positive: “high”" in page
+    assert "positive group “high”" in page
     low, high = (f"{end:.3f}" for end in evaluation.intervals["binary/recall"])
     assert f"<b>{evaluation.metrics['binary/recall']:.3f}</b> [{low}, {high}]" in page
     assert all(escape(text) in page for text in evaluation.warnings)

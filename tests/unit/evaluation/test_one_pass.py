@@ -138,8 +138,7 @@ def products_of(y: np.ndarray, s: np.ndarray, classes: int, w: Any) -> np.ndarra
     block = ClassBlock.sort(y, classes, w)
     features = np.ones((2 * s.shape[1] + 1, len(y)))
     features[1 : s.shape[1] + 1] = s.T.take(block.order, axis=1)
-    means, _ = block.centre(features[1 : s.shape[1] + 1])
-    return CrossMoments.of_products(block, means, products(block, features)).sums
+    return CrossMoments.of_products(block, *products(block, features)).sums
 
 
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
@@ -263,10 +262,14 @@ def test_predictions_are_the_first_maximum() -> None:
     assert np.array_equal(rows.predicted, p[keep].argmax(axis=1))
 
 
-def test_single_precision_is_read_as_it_is() -> None:
-    y, _, p = random_problem(RNG, 1_000, 6)
-    single = evaluate(y, y_prob=p.astype(np.float32))
-    assert single.metrics == pytest.approx(evaluate(y, y_prob=p.astype(np.float32).astype(float)).metrics, nan_ok=True)
+@pytest.mark.parametrize("change", ["as they are", "beyond 1", "scaled"])
+def test_single_precision_is_read_as_it_is(change: str) -> None:
+    y, _, p = random_problem(RNG, 5_000, 6)
+    p[::7] = np.eye(6)[y[::7]]  # as many are that were rounded
+    p = p.astype(np.float32) * np.float32({"beyond 1": 1 + 1e-6, "scaled": 0.99}.get(change, 1))
+    for how in ({}, {"grouping": Grouping({"low": range(3), "high": range(3, 6)}), "threshold": 0.4}):
+        single, double = (evaluate(y, y_prob=one, normalize=True, **how) for one in (p, p.astype(float)))
+        assert single.statistics.to_plain() == double.statistics.to_plain()
     rows = single.rows
     assert rows is not None
     assert rows.source is not None

@@ -60,7 +60,7 @@ def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]
     assert "200" in report_html(one, {})
     told = " ".join(verdict(one))
     assert ("accuracy" in told.lower()) == (section == "multiclass")
-    assert ("Grouped as" in told) == (section == "reduced" and "grouping" in options)
+    assert ("Grouped by" in told) == (section == "reduced" and "grouping" in options)
 
 
 def test_what_was_left_out_is_computed_later() -> None:

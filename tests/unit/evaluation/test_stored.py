@@ -15,6 +15,7 @@ import pytest
 import cmtrack
 from cmtrack import Evaluation, FamilyEvaluation, Grouping, compare, evaluate, log_evaluation
 from cmtrack.evaluation._regrouping import Lost
+from cmtrack.evaluation.loading import loads
 from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
@@ -51,6 +52,20 @@ def test_an_evaluation_has_its_numbers_and_everything_else(golden: Path) -> None
     assert evaluation.prevalence is not None
     assert evaluation.figures()
     assert (evaluation + evaluation).n_samples == 120
+
+
+def test_a_class_with_one_row_is_stored() -> None:
+    """The error of the area of such a class is undefined."""
+    probabilities = [[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.4, 0.1, 0.5]]
+    one = evaluate([0, 1, 1, 2, 2], y_prob=probabilities)
+    stored = loads(one.to_json())
+    assert isinstance(stored, Evaluation)
+    errors, again = one.row_facts.errors, stored.row_facts.errors
+    assert errors is not None
+    assert again is not None
+    assert np.isnan(errors["multiclass/roc_auc_ovr_macro"])
+    assert (stored, again.keys()) == (one, errors.keys())
+    np.testing.assert_array_equal(list(again.values()), list(errors.values()))
 
 
 def test_an_old_evaluation_is_saved_as_a_new_one(golden: Path, tmp_path: Path) -> None:

@@ -113,15 +113,18 @@ def test_every_score_is_in_the_cell_that_a_search_of_the_edges_gives() -> None:
     ends = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-6, np.nextafter(1.0, 0.0), 1.0])
     logits = rng.normal(0, 6, (3, 20_000))
     for values in (*near, ends, 1 / (1 + np.exp(-logits)), np.arange(1001) / 1000, rng.random(999)[::2]):
-        assert np.array_equal(cells_of(values), np.searchsorted(edges, values, side="right"))
+        for given in (values, values.astype(np.float32), np.nextafter(values.astype(np.float32), np.float32(0.5))):
+            cells = np.empty(given.shape, dtype=np.int32)
+            assert np.array_equal(cells_of(given, out=cells), np.searchsorted(edges, given, side="right"))
+            assert np.array_equal(cells_of(given), cells)
 
 
 def test_sums_by_code_are_those_of_bincount_to_the_last_bit() -> None:
     rng = np.random.default_rng(2)
     codes, values = rng.integers(0, 40, (3, 5000), dtype=np.int32), rng.random((3, 5000)) ** 9
     for n in (5000, 700):
-        sums = sums_of_codes(codes[:, :n], values[:, :n], 41)
-        assert sums.tolist() == [np.bincount(c[:n], v[:n], 41).tolist() for c, v in zip(codes, values, strict=True)]
+        for c, v in zip(codes[:, :n], values[:, :n], strict=True):
+            assert sums_of_codes(c, v, 41).tolist() == np.bincount(c, v, 41).tolist()
 
 
 def test_equal_probabilities_rank_in_the_order_of_the_classes() -> None:

@@ -399,23 +399,23 @@ FORMS = {
     "interval": (0.05, -0.02, "“A” is cheaper than “B” wherever a miss costs more than 2.5 [1.52, 5.5] false alarms."),
     "down to 0": (
         0.001, -0.02,
-        "“A” is cheaper than “B” where a miss costs more than 0.708 false alarms; elsewhere they may cost the same "
-        "(at 0.05 both are estimated to cost the same).",
+        "“A” is cheaper than “B” where a miss costs more than 0.708 false alarms; elsewhere neither is shown to "
+        "be cheaper (estimated break-even: 0.05).",
     ),
     "up to infinity": (
         0.05, -0.001,
-        "“B” is cheaper than “A” where a miss costs less than 4.15 false alarms; elsewhere they may cost the same "
-        "(at 50 both are estimated to cost the same).",
+        "“B” is cheaper than “A” where a miss costs less than 4.15 false alarms; elsewhere neither is shown to "
+        "be cheaper (estimated break-even: 50).",
     ),
     "every ratio": (
         0.001, -0.001,
-        "“A” and “B” may cost the same, whatever a miss costs in false alarms (at 1 both are estimated to cost the "
-        "same).",
+        "“A” is not shown to be cheaper or dearer than “B” at any cost of a miss (estimated break-even: 1).",
     ),
     "empty": (0.05, 0.05, "“B” is cheaper than “A” whatever a miss costs."),
     "two pieces": (
         0.01, 0.01,
-        "“B” is cheaper than “A” where a miss costs 0.0767 to 13 false alarms; elsewhere they may cost the same.",
+        "“B” is cheaper than “A” where a miss costs 0.0767 to 13 false alarms; elsewhere neither is shown to be "
+        "cheaper.",
     ),
 }  # fmt: skip
 
@@ -453,7 +453,13 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     assert said[0] in html(comparison, pictures={})
     assert said[0] in " ".join(verdict(comparison))
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
-    assert break_evens(close) == ["Whatever a miss costs in false alarms, “one” and “two” may cost the same."]
+    assert break_evens(close) == ["“one” is not shown to be cheaper or dearer than “two” at any cost of a miss."]
+    three = pair((30, 30), (20, 21))
+    said = break_evens(compare(three | {"three": three["two"]}, rank_by="binary/precision"))
+    assert len(said) == 1
+    assert re.fullmatch(
+        "“.*?” is not shown to be cheaper or dearer than “.*?” or “.*?” at any cost of a miss.", said[0]
+    )
 
 
 def test_no_break_even_is_said_of_runs_that_are_not_paired():

@@ -195,7 +195,7 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
     assert "Most frequent confusion: " in said
-    assert "Grouped as “side” (“low” and “above”), " in said
+    assert "Grouped by “side” (“low” and “above”), " in said
     assert "in the right group but the wrong class, which does not count" in said
     assert "Mismatches within the group cap it at " in said
     assert "On average the probabilities give “above” " in said
@@ -227,7 +227,7 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0 %; p < 0.001).",
         narrative.verdict(evaluation)[2],
-        "Grouped as “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
+        "Grouped by “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
         "but the wrong class, which does not count.",
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
         "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",

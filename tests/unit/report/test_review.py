@@ -72,7 +72,7 @@ def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(clear)
     assert said[0] == "Take “B”: both other runs are ruled out as the best."
     assert said[1].startswith("“B” scores highest: Matthews correlation 0.")
-    assert said[1].endswith("]*. (* Wider, because the highest of 3 was picked.)")
+    assert said[1].endswith("]*. (* Wider, because the highest of 3 was selected.)")
     assert "tied" not in " ".join(said)
     assert lead(clear).startswith("“B” leads with MCC 0.")
     assert "“B” leads with MCC" in repr(clear)
@@ -780,12 +780,12 @@ def test_the_odds_are_said_of_a_leader_that_has_the_highest_and_stand_in_no_tabl
     ranking = close.rankings[0]
     odds = [run.probability_best for run in ranking.runs]
     assert odds[0] == max(odds) >= 0.1
-    sentence = f"Best guess at the odds that “{ranking.leader.name}” is the best: "
+    sentence = f"Best guess at the probability that “{ranking.leader.name}” is the best: "
     assert sentence in " ".join(verdict(close))
     assert "P(best)" not in markdown(close)
     twin = replace(ranking.runs[1], probability_best=odds[0] + 0.01)
     other = replace(ranking, runs=(ranking.runs[0], twin, *ranking.runs[2:]))
-    assert "the odds" not in " ".join(verdict(replace(close, rankings=(other,))))
+    assert "Best guess" not in " ".join(verdict(replace(close, rankings=(other,))))
 
 
 def test_an_end_that_is_not_zero_is_not_printed_as_zero():

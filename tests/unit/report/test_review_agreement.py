@@ -235,7 +235,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         if ranged:
             ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
             assert any(f" {run.name} " in line and ends in line for line in terminal.splitlines())
-    odds = re.search(r"Best guess at the odds that “.*?” is the best: (.*?)(?: \(rough.*?)?[.]", said)
+    odds = re.search(r"Best guess at the probability that “.*?” is the best: (.*?)(?: \(rough.*?)?[.]", said)
     if odds:
         assert odds[1] == fmt.chance(ranking.leader.probability_best)
         assert ranking.leader.probability_best == max(run.probability_best for run in ranking.runs) >= 0.1
@@ -247,10 +247,10 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         ends = fmt.interval(ranking.leader.value, ranking.leader.interval)
         assert ends in table[0]["cells"][3] + table[0]["cells"][4]
         assert ends in terminal
-        wider = f" of {len(ranking.runs)} was picked.)"
+        wider = f" of {len(ranking.runs)} was selected.)"
         assert (f"{ends}*" in said and wider in said) or ranking.chosen is None
     else:
-        assert " was picked.)" not in said
+        assert " was selected.)" not in said
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -331,7 +331,7 @@ def test_the_figures_colours_follow_the_standing(name):
     if comparison.criterion.single:
         assert [tuple(line.get_xdata()) for line in lines] == [pytest.approx(ranking.leader.interval)]
     says = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
-    assert ("having been picked" in says.replace("\n", " ")) == any(run.picked for run in ranking.runs)
+    assert ("selection" in says.replace("\n", " ")) == any(run.picked for run in ranking.runs)
 
 
 @pytest.mark.parametrize("name", ["two, clear", "two, close"])

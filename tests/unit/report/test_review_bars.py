@@ -75,7 +75,7 @@ def test_the_marks_of_an_interval_are_its_numbers(shifts):
 
 def test_a_bad_run_does_not_flatten_the_others():
     values, lows, highs = [0.9, 0.89, 0.1], [0.88, 0.87, 0.05], [0.92, 0.91, 0.15]
-    good, _, bad = bars(values, lows, highs, [True, True, False])
+    good, _, bad = bars(list(zip(values, lows, highs, strict=True)), [True, True, False])
     assert good is not None
     assert bad is not None
     assert good.high - good.low > 0.25 * WIDTH
@@ -84,8 +84,8 @@ def test_a_bad_run_does_not_flatten_the_others():
 
 
 def test_what_is_not_known_is_not_drawn():
-    assert bars([0.5, math.nan], [math.nan, 0.1], [0.6, 0.2], [True, True]) == [None, None]
-    (alone,) = bars([0.0], [0.0], [0.0], [True], zero=True)
+    assert bars([(0.5, math.nan, 0.6), (math.nan, 0.1, 0.2)], [True, True]) == [None, None]
+    (alone,) = bars([(0.0, 0.0, 0.0)], [True], zero=True)
     assert alone is not None
     assert alone.at == alone.zero == pytest.approx(WIDTH / 2)
 
@@ -94,7 +94,7 @@ def test_one_wide_interval_does_not_set_the_scale_and_has_an_arrow():
     # one of four tied runs had ±74.6: the bars of all others were dots
     values, reach = [0.0, -0.001, -0.002, -0.003], [0.01, 0.012, 74.636, 0.01]
     lows, highs = ([v + s * r for v, r in zip(values, reach, strict=True)] for s in (-1, 1))
-    drawn = bars(values, lows, highs, [True] * 4, zero=True)
+    drawn = bars(list(zip(values, lows, highs, strict=True)), [True] * 4, zero=True)
     assert all(bar is not None for bar in drawn)
     assert drawn[0].last - drawn[0].first < 0.1
     assert [bar.arrows for bar in drawn] == [(), (), ("left", "right"), ()]

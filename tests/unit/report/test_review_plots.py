@@ -192,7 +192,7 @@ def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
     (ceiling,) = lines_labelled(ax, "_ceiling")
     assert list(ceiling.get_ydata()) == [0.8, 0.8]
     assert ceiling.get_color() == drawn[7].get_color()
-    assert ax.get_ylabel() == r"true positive rate (positive: \$yes)"
+    assert ax.get_ylabel() == r"recall (positive: \$yes)"
     assert "ceilings are not comparable" in said(figure)
 
 
