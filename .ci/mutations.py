@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
 import gc
 import importlib
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -55,8 +56,9 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
         "tests/unit/evaluation/test_boundary.py", "tests/unit/metrics/test_weights.py",
     ),
     tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))): (
-        "cmtrack/tracking", "tests/unit/test_tracking_values.py", "tests/unit/test_tracking_runs.py",
-        "tests/unit/test_names.py", "tests/integration/tracking",
+        "cmtrack/tracking", "tests/unit/tracking", "tests/unit/test_names.py",
+        "tests/unit/comparison/test_comparability.py", "tests/unit/report/test_review.py", "tests/integration/tracking",
+        "tests/integration/hooks/test_evaluator_plugin.py",
     ),
 }  # fmt: skip
 """Files, and the tests that are to notice a change in them."""
@@ -181,15 +183,24 @@ def _functions(code: CodeType) -> Iterator[tuple[tuple[int, str], CodeType]]:
             yield from _functions(inner)
 
 
-def put_in_place(mutant: Mutant, file: Path) -> None:
+def functions_of(paths: Iterable[str], folder: Path) -> dict[tuple[str, int], list[FunctionType]]:
+    """The functions of modules, by file and first line."""
+    for path in paths:
+        importlib.import_module(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    gc.unfreeze()
+    functions = defaultdict(list)
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(str(folder)):
+            functions[one.__code__.co_filename, one.__code__.co_firstlineno].append(one)
+    gc.freeze()
+    return functions
+
+
+def put_in_place(mutant: Mutant, file: Path, functions: dict[tuple[str, int], list[FunctionType]]) -> None:
     """Give the functions of a module that is imported the code of the mutant."""
     codes = dict(_functions(compile(mutant.source, str(file), "exec")))
-    gc.unfreeze()
-    importlib.import_module(mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
-        code = function.__code__
-        if code.co_firstlineno == mutant.function and code.co_filename == str(file):
-            function.__code__ = codes[code.co_firstlineno, code.co_name]
+    for function in functions[str(file), mutant.function or 0]:
+        function.__code__ = codes[mutant.function or 0, function.__code__.co_name]
 
 
 @dataclass
@@ -203,6 +214,7 @@ class Room:
     reach: Path | None
     results: list[tuple[str, int]] = field(default_factory=list)
     passing: bool = True
+    functions: dict[tuple[str, int], list[FunctionType]] = field(default_factory=dict)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Who runs what; then every mutant."""
@@ -211,8 +223,12 @@ class Room:
         if not reached.exists() and _ended(self._forked(lambda: self._first(session, reached)), 3600):
             self.passing = False
             return True
-        seconds, lines = json.loads(reached.read_text())
+        seconds, lines, imported = json.loads(reached.read_text())
+        for name in imported:  # once, and not in every fork
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
         self.passing = math.inf not in seconds.values()
+        self.functions = functions_of({mutant.path for mutant in self.chosen}, self.folder)
         kills: Counter[str] = Counter()
         for mutant in self.chosen:
             runs = lines.get(mutant.path, {})
@@ -247,7 +263,7 @@ class Room:
                 names = [test.nodeid for test in tests]
                 code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
                 os.execv(sys.executable, [sys.executable, "-c", code, *_OPTIONS, "-x", *names])
-            put_in_place(mutant, file)
+            put_in_place(mutant, file, self.functions)
             return _run(session, tests, note)
 
         status = _ended(self._forked(run), self.seconds) if tests else _SURVIVED
@@ -285,7 +301,7 @@ class Room:
                 line: sorted({user for name in names for user in others.get(name, [name])})
                 for line, names in by_line.items()
             }
-        reached.write_text(json.dumps([seconds, lines]))
+        reached.write_text(json.dumps([seconds, lines, [name for name in sys.modules if name != "__main__"]]))
         return 0
 
     def _forked(self, work: Any) -> int:
