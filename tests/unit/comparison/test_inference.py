@@ -380,7 +380,9 @@ def test_the_grid_of_the_spread_goes_to_eight_times_the_error_and_begins_at_a_fi
     edges = np.geomspace(0.032, 1.6, 200)  # 0.02 · 1.6 to 8 · 0.2
     assert spread.tau[[0, 1, -1]] == pytest.approx([edges[0] / 2, edges[:2].mean(), edges[-2:].mean()])
     assert spread.weights.sum() == pytest.approx(1)
-    assert inference.spread(np.array([0.5, 0.1]), np.ones((2, 2))).tau.tolist() == [0]  # nothing is uncertain
+    for error in (1.0, 3e-7, 1234.5):  # of all runs alike: nothing is uncertain, whatever rounding leaves
+        assert inference.spread(np.array([0.5, 0.1]), np.full((2, 2), error)).tau.tolist() == [0]
+        assert inference.spread(np.array([0.5, 0.1, 0.3]), np.full((3, 3), error)).tau.tolist() == [0]
 
 
 def test_of_one_run_the_draws_are_its_value_and_of_two_there_are_none():
