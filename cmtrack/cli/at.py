@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
-from cmtrack.cli.frame import bad_input, echo, echo_json, plain, terminal, working
+from cmtrack.cli.flags import FILE, Answer, Place, asking, of_compare, of_stored
+from cmtrack.cli.frame import bad_input, echo, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.cli.show import held
 
@@ -38,15 +38,8 @@ _MOST_SHARES = 8
 @click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
 @of_stored
 def at_command(
-    run: str,
-    prevalence: Sequence[str],
-    target: Path | None,
-    y_prob: str | None,
-    rows: float | None,
-    prefix: str,
-    tracking_uri: str | None,
-    as_json: bool,
-) -> None:
+    run: str, prevalence: Sequence[str], target: Path | None, y_prob: str | None, rows: float | None, place: Place
+) -> Answer:
     """Print the metrics of RUN where its classes have other shares.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold if,
@@ -57,7 +50,7 @@ def at_command(
     if target is not None and y_prob is None:
         raise click.UsageError("--target needs --y-prob, the column of the scores")
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=lambda _: target is not None)
+        where, evaluation = held(step, run, place, needs_rows=lambda _: target is not None)
         from cmtrack.cli.reading import read_scores
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.comparison.spec import shares_of
@@ -69,13 +62,9 @@ def at_command(
             else:
                 there = judged.at(shares_of(prevalence, "--prevalence"), rows=rows)
         frame = there.to_frame()
-    if as_json:
-        shares = {str(label): share for label, share in there.shares.items()}
-        fit = None if math.isnan(there.fit_pvalue) else there.fit_pvalue
-        records, warned = frame.to_dict("records"), list(there.warnings)
-        echo_json(where | {"shares": shares, "fit_pvalue": fit, "metrics": records, "warnings": warned})
-        return
-    _print(there)
+    about = where | {"shares": there.shares, "fit_pvalue": there.fit_pvalue}
+    about |= {"metrics": frame.to_dict("records"), "warnings": there.warnings}
+    return Answer(lambda: about, lambda: _print(there))
 
 
 def _print(found: Transported) -> None:
@@ -103,9 +92,7 @@ def _print(found: Transported) -> None:
 @click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
 @click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
 @of_stored
-def plan_command(
-    runs: Sequence[str], difference: float, metric: str, prefix: str, tracking_uri: str | None, as_json: bool
-) -> None:
+def plan_command(runs: Sequence[str], difference: float, metric: str, place: Place) -> Answer:
     """Print how many test rows show a difference in 80 % of cases.
 
     For two runs on the same rows it follows from the error of their difference. For one run it is a range, since it
@@ -114,7 +101,7 @@ def plan_command(
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")
     with working() as step:
-        sides = [held(step, run, prefix, tracking_uri, needs_rows=lambda _: len(runs) > 1)[1] for run in runs]
+        sides = [held(step, run, place, needs_rows=lambda _: len(runs) > 1)[1] for run in runs]
         from cmtrack.comparison import CompareOptions, compare_evaluations
         from cmtrack.comparison.planning import rows_of_one
 
@@ -129,17 +116,12 @@ def plan_command(
                 smallest, (low, high) = math.nan, rows_of_one(sides[0], metric, difference)
     n = sides[0].n_samples
     low, high = math.ceil(low), math.ceil(high)
-    if as_json:
-        shown = None if math.isnan(smallest) else smallest
-        echo_json({"rows": n, "rows_needed": [low, high], "smallest_difference": shown, "metric": metric})
-        return
+    shows, more = f"rows show a difference of {difference:g} in {metric}", "and there are as many"
     if len(sides) == 2:
-        more = f"{low - n:,.0f} more than there are" if low > n else "and there are as many"
-        echo(
-            f"{low:,} rows show a difference of {difference:g} in {metric}, {more}; these {n:,.0f} show {smallest:.3g}."
-        )
+        more = f"{low - n:,.0f} more than there are" if low > n else more
+        sentence = f"{low:,} {shows}, {more}; these {n:,.0f} show {smallest:.3g}."
     else:
-        echo(
-            f"{low:,} to {high:,} rows show a difference of {difference:g} in {metric}: the fewer, the more another "
-            f"model errs where this one does. There are {n:,.0f}."
-        )
+        alike = "the fewer, the more another model errs where this one does"
+        sentence = f"{low:,} to {high:,} {shows}: {alike}. There are {n:,.0f}."
+    data = {"rows": n, "rows_needed": [low, high], "smallest_difference": smallest, "metric": metric}
+    return Answer(lambda: data, lambda: echo(sentence))

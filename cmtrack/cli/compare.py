@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
+from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
 from cmtrack.cli.frame import (
     BadInput,
     Function,
@@ -22,7 +22,6 @@ from cmtrack.cli.frame import (
     WorkFailed,
     bad_input,
     echo,
-    echo_json,
     first_line,
     terminal,
     working,
@@ -74,14 +73,13 @@ def _newest(experiments: Sequence[str], filter_string: str, prefix: str, trackin
     return run.run_id
 
 
-def comparison_command(name: str) -> Callable[[Function], click.Command]:
+def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Command]:
     """A command with the options of a comparison."""
 
-    def made(function: Function) -> click.Command:
+    def made(function: Callable[..., Answer]) -> click.Command:
         csv = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
-        for option in (json_option, csv, click.argument("runs", nargs=-1, metavar="[RUN]...")):
-            function = option(function)
-        return main.command(name, cls=asking(of_compare))(function)
+        with_csv = click.argument("runs", nargs=-1, metavar="[RUN]...")(csv(answering(function)))
+        return main.command(name, cls=asking(of_compare))(with_csv)
 
     return made
 
@@ -229,7 +227,7 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
 
 
 @comparison_command("compare")
-def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> None:
+def compare_command(csv_file: Path | None, **options: Any) -> Answer:
     """Rank evaluated runs, and say which differences are real.
 
     RUN is a run id or its first 8 characters, a logged model's id, or a model URI such as models:/name@champion. Runs
@@ -241,10 +239,6 @@ def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> Non
     with working() as step:
         comparison = compared(step, **options)
         write_csv(comparison, csv_file)
-        data = comparison.to_dict() if as_json else {}
-    if as_json:
-        echo_json(data)
-        return
     from cmtrack.cli.comparison_table import print_comparison
 
-    print_comparison(terminal(), comparison)
+    return Answer(comparison.to_dict, lambda: print_comparison(terminal(), comparison))

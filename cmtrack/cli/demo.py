@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cmtrack.cli.flags import FOLDER, json_option
-from cmtrack.cli.frame import echo, echo_json, plain, terminal, working
+from cmtrack.cli.flags import FOLDER, Answer, answering
+from cmtrack.cli.frame import echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     help="Folder for the tracking store and its artifacts; a second demo adds its runs.",
 )
 @click.option("--quick", is_flag=True, help="Three models instead of eight.")
-@json_option
-def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
+@answering
+def demo_command(directory: Path, quick: bool) -> Answer:
     """Train, judge, track and compare models on a real survey.
 
     The 1996 American National Election Study: which of seven party identifications, which party, and who is no
@@ -37,22 +37,17 @@ def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
     """
     with working() as step:
         step("loading libraries", 0, 1)
-        from cmtrack.demo import run_demo
+        from cmtrack.demo import RANK_BY, run_demo
 
         result = run_demo(directory, quick=quick, progress=step)
     command = f"{_tool('mlflow')} ui --backend-store-uri {shlex.quote(_pasteable(result))}"
-    if as_json:
-        from cmtrack.demo import RANK_BY
-
-        runs = [
-            {"name": run.name, "run_id": run.run_id, "report": str(run.report), "metrics": run.evaluation.metrics}
-            for run in result.runs
-        ]
-        review = {"verdict": result.comparison.summary(), "file": str(result.review)}
-        about = {"tracking_uri": result.tracking_uri, "rank_by": RANK_BY, "mlflow_ui": command}
-        echo_json(about | {"review": review, "runs": runs})
-        return
-    _print(result, command)
+    runs = [
+        {"name": run.name, "run_id": run.run_id, "report": str(run.report), "metrics": run.evaluation.metrics}
+        for run in result.runs
+    ]
+    review = {"verdict": result.comparison.summary(), "file": str(result.review)}
+    about = {"tracking_uri": result.tracking_uri, "rank_by": RANK_BY, "mlflow_ui": command}
+    return Answer(lambda: about | {"review": review, "runs": runs}, lambda: _print(result, command))
 
 
 def _pasteable(result: DemoResult) -> str:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.flags import FILE, FOLDER, asking, check_goes_with, json_option, of_evaluate, tracking_uri_option
+from cmtrack.cli.flags import FILE, FOLDER, Answer, answering, asking, check_goes_with, of_evaluate, tracking_uri_option
 from cmtrack.cli.frame import (
     BadInput,
     Step,
     WorkFailed,
     bad_input,
     echo,
-    echo_json,
     terminal,
     warn,
     working,
@@ -86,8 +85,8 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
 )
 @click.option("--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes.")
 @tracking_uri_option
-@json_option
-def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
+@answering
+def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, **options: Any) -> Answer:
     """Judge the predictions in FILE.
 
     FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
@@ -114,18 +113,16 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
         if log:
             step("logging to MLflow", 1, 2)
             done |= _log(evaluation, file, where)
-    if as_json:
-        from cmtrack.cli.summary import as_data
+    from cmtrack.cli.summary import as_data, print_evaluation
 
-        echo_json(done | as_data(evaluation))
-        return
-    from cmtrack.cli.summary import print_evaluation
+    def show() -> None:
+        print_evaluation(terminal(), evaluation)
+        if output is not None:
+            echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
+        if log:
+            echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}\n{done['rows']}")
 
-    print_evaluation(terminal(), evaluation)
-    if output is not None:
-        echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
-    if log:
-        echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}\n{done['rows']}")
+    return Answer(lambda: done | as_data(evaluation), show)
 
 
 def _evaluate(

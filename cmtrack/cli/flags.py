@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from cmtrack.cli.frame import echo_json, working
 
 if TYPE_CHECKING:
     from cmtrack.options import Entry, Question
@@ -16,16 +18,54 @@ _OF_OUTPUT = ("outputs", "bundle_file", "bundle_rows", "summary_file", "csv_file
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _prefix_option = click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 tracking_uri_option = click.option(
     "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
 )
 
 
-def of_stored(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command on stored evaluations: their prefix, their store, and JSON."""
-    return _prefix_option(tracking_uri_option(json_option(function)))
+class Answer(NamedTuple):
+    """The data that a command answers with --json, what prints the answer without, and the exit that follows."""
+
+    data: Callable[[], dict[str, Any]]
+    show: Callable[[], object]
+    exit: Exception | None = None
+
+
+def answering(function: Callable[..., Answer]) -> Callable[..., None]:
+    """Add --json to a command that gives an answer, and print that."""
+
+    @wraps(function)
+    def wrapped(*, as_json: bool, **options: Any) -> None:
+        answer = function(**options)
+        if as_json:
+            with working():
+                data = answer.data()
+            echo_json(data)
+        else:
+            answer.show()
+        if answer.exit is not None:
+            raise answer.exit
+
+    return _json_option(wrapped)
+
+
+class Place(NamedTuple):
+    """The prefix and the store of stored evaluations."""
+
+    prefix: str
+    tracking_uri: str | None
+
+
+def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
+    """Add the options of a command on stored evaluations: their place, and JSON."""
+
+    @wraps(function)
+    def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
+        return function(place=Place(prefix, tracking_uri), **options)
+
+    return _prefix_option(tracking_uri_option(answering(wrapped)))
 
 
 def check_goes_with(flag: str, there: bool, **options: Any) -> None:

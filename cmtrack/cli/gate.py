@@ -15,8 +15,8 @@ from cmtrack.cli.compare import (
     one_run,
     read_rank_by,
 )
-from cmtrack.cli.flags import NEW_FILE, asking, json_option, of_compare
-from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working, writing
+from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
+from cmtrack.cli.frame import BadInput, Failed, plain, plain_errors, terminal, working, writing
 from cmtrack.cli.group import main
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
@@ -90,7 +90,7 @@ def _by_gates(
     type=NEW_FILE,
     help='Append the verdict as Markdown to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
-@json_option
+@answering
 def gate_command(
     run: str,
     against: str | None,
@@ -99,9 +99,8 @@ def gate_command(
     rule: Rule | None,
     tracking_uri: str | None,
     summary_file: Path | None,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Answer:
     """Check by the exit code that a run meets its requirements.
 
     Without --require, a run fails where it is significantly worse than the baseline, in the metric of --rank-by or
@@ -137,13 +136,9 @@ def gate_command(
         text = for_page(_markdown(verdict, verdict.run, rule, review, samples))
         with writing(summary_file, NotJudged), summary_file.open("a", encoding="utf-8") as file:
             file.write(f"{text}\n\n")
-    if as_json:
-        named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
-        echo_json(verdict.to_dict() | named)
-    else:
-        _print(terminal(), verdict, verdict.run, rule, review, samples)
-    if not verdict.passed:
-        raise click.exceptions.Exit(1)
+    named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
+    shown = functools.partial(_print, terminal(), verdict, verdict.run, rule, review, samples)
+    return Answer(lambda: verdict.to_dict() | named, shown, click.exceptions.Exit(int(not verdict.passed)))
 
 
 def _review_of(ranked: Ranked) -> tuple[Run, str] | None:

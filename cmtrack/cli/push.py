@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cmtrack.cli.flags import FOLDER, json_option
-from cmtrack.cli.frame import echo, echo_json, plain, terminal, working
+from cmtrack.cli.flags import FOLDER, Answer, answering
+from cmtrack.cli.frame import echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
+    from cmtrack.tracking.manifest import Waiting
     from cmtrack.tracking.push import PushedEntry
 
 _FOLDER = click.option(
@@ -26,8 +27,8 @@ _FOLDER = click.option(
 @_FOLDER
 @click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
 @click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
-@json_option
-def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, as_json: bool) -> None:
+@answering
+def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None) -> Answer:
     """Send the evaluations that wait in the spool.
 
     Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be sent, 1 something is.
@@ -40,30 +41,25 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
         with quiet():
             done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
     rest = [entry for entry in done if entry.status != "sent"]
-    if as_json:
-        echo_json({"folder": _where(folder), "entries": [vars(one) | {"entry": str(one.entry)} for one in done]})
-    elif not done:
-        echo(f"Nothing waits in {_where(folder)}.")
-    else:
-        for entry in done:
-            echo(_line(entry))
-        echo(f"{len(done) - len(rest)} of {len(done)} sent.")
-    if rest:
-        raise click.exceptions.Exit(1)
+    lines = [*map(_line, done), f"{len(done) - len(rest)} of {len(done)} sent."]
+    text = "\n".join(lines) if done else f"Nothing waits in {_where(folder)}."
+    data = {"folder": _where(folder), "entries": [vars(one) | {"entry": str(one.entry)} for one in done]}
+    return Answer(lambda: data, lambda: echo(text), click.exceptions.Exit(int(bool(rest))))
 
 
 @main.command("spool")
 @_FOLDER
-@json_option
-def spool_command(folder: Path | None, as_json: bool) -> None:
+@answering
+def spool_command(folder: Path | None) -> Answer:
     """List the evaluations that wait to be sent."""
     from cmtrack.tracking.manifest import listing
 
     waiting = listing(folder)
-    where = _where(folder)
-    if as_json:
-        echo_json({"folder": where, "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]})
-        return
+    data = {"folder": _where(folder), "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]}
+    return Answer(lambda: data, lambda: _print(waiting, _where(folder)))
+
+
+def _print(waiting: Sequence[Waiting], where: str) -> None:
     if not waiting:
         echo(f"Nothing waits in {where}.")
         return

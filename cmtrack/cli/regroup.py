@@ -15,8 +15,8 @@ from cmtrack.cli.compare import (
     parsed,
     read_grouping,
 )
-from cmtrack.cli.flags import FILE, asking, json_option, of_compare, tracking_uri_option
-from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, terminal, working
+from cmtrack.cli.flags import FILE, Answer, answering, asking, of_compare, tracking_uri_option
+from cmtrack.cli.frame import Step, WorkFailed, echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 @click.option("--force", is_flag=True, help="Regroup also the runs that hold this regrouping already.")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @tracking_uri_option
-@json_option
+@answering
 def regroup_command(
     runs: tuple[str, ...],
     experiment_names: tuple[str, ...] | None,
@@ -53,9 +53,8 @@ def regroup_command(
     source_prefix: str,
     dry_run: bool,
     tracking_uri: str | None,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Answer:
     """Judge past runs under another grouping.
 
     Neither data nor models are needed. The new numbers go into the same runs under a prefix; the runs are not changed
@@ -84,12 +83,9 @@ def regroup_command(
             chosen = _chosen(runs, experiments, filter_string, source_prefix, step)
             options |= {"prefix": prefix, "source_prefix": source_prefix, "dry_run": dry_run, "progress": step}
             out = regroup_runs(chosen, grouping, positive=group, **options)
-    if as_json:
-        echo_json({"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]})
-    else:
-        _print(out, grouping, prefix, experiments, tracking_uri)
-    if all(run.status == "left out" for run in out):
-        raise WorkFailed("no run was regrouped")
+    data = {"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]}
+    failed = WorkFailed("no run was regrouped") if all(run.status == "left out" for run in out) else None
+    return Answer(lambda: data, lambda: _print(out, grouping, prefix, experiments, tracking_uri), failed)
 
 
 def _chosen(

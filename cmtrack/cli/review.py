@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
-from cmtrack.cli.flags import NEW_FILE, check_goes_with
-from cmtrack.cli.frame import BadInput, echo, echo_json, terminal, warn, working, writing
+from cmtrack.cli.flags import NEW_FILE, Answer, check_goes_with
+from cmtrack.cli.frame import BadInput, echo, terminal, warn, working, writing
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -61,9 +61,8 @@ def review_command(
     alias: str | None,
     registered_model: str | None,
     csv_file: Path | None,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Answer:
     """Rank evaluated runs, and write a review of the decision.
 
     The options are those of `cmtrack compare`, and more.
@@ -94,11 +93,8 @@ def review_command(
                 logged = comparison.log(experiment_name=experiment_for_review, **of_run)
             for problem in logged.problems:
                 warn(problem)
-        data = comparison.to_dict() if as_json else {}
-    if as_json:
-        echo_json({"output": written, "logged": None if logged is None else vars(logged)} | data)
-        return
-    _print(comparison, written, logged)
+    about = {"output": written, "logged": None if logged is None else vars(logged)}
+    return Answer(lambda: about | comparison.to_dict(), lambda: _print(comparison, written, logged))
 
 
 def _write(write: Callable[[Path], Path], path: Path) -> Path:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, of_stored
-from cmtrack.cli.frame import bad_input, echo_json, passing_on, plain, terminal, working
+from cmtrack.cli.flags import FILE, Answer, Place, of_stored
+from cmtrack.cli.frame import bad_input, passing_on, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.names import quoted
 
@@ -48,9 +47,8 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Largest number of rows to show.")
 @of_stored
 def rows_command(
-    runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, prefix: str, tracking_uri: str | None,
-    as_json: bool, **asked: Any,
-) -> None:  # fmt: skip
+    runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, place: Place, **asked: Any
+) -> Answer:
     """Print the rows behind a number.
 
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must have been kept.
@@ -75,16 +73,17 @@ def rows_command(
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.evaluation.rows import TOTAL
 
-        read = partial(held, progress, prefix=prefix, tracking_uri=tracking_uri, needs_rows=lambda _: True)
-        evaluations = [of_classes(read(run)[1]) for run in runs]
+        evaluations = [of_classes(held(progress, run, place, needs_rows=lambda _: True)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
         frame = frame.head(limit)
-    if as_json:
-        about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
-        echo_json(about | {"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")})
-        return
+    about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return Answer(lambda: about | {"rows": records}, lambda: _print(kind, frame, total, sentence))
+
+
+def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
+from cmtrack.cli.flags import FILE, Answer, Place, asking, of_compare, of_stored
 from cmtrack.cli.frame import (
     BadInput,
     bad_input,
     echo,
-    echo_json,
     passing_on,
     plain,
     terminal,
@@ -67,11 +66,9 @@ def segments_command(
     leave_out: tuple[str, ...],
     table: Path | None,
     extra_metrics: tuple[str, ...],
-    prefix: str,
-    tracking_uri: str | None,
-    as_json: bool,
+    place: Place,
     **of_table: Any,
-) -> None:
+) -> Answer:
     """Print the metrics of RUN by segment.
 
     With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its
@@ -94,7 +91,7 @@ def segments_command(
         from cmtrack.cli.reading import read_metrics
 
         extra = read_metrics(extra_metrics)
-        evaluations = _evaluations(step, runs, by, table, prefix, tracking_uri, **of_table)
+        evaluations = _evaluations(step, runs, by, table, place, **of_table)
         evaluations = [evaluation.with_metrics(extra) for evaluation in evaluations]
         from cmtrack.comparison.segments import by_segment
         from cmtrack.names import distinct
@@ -118,7 +115,8 @@ def segments_command(
             data = [[_as_data(view) for view in some] for some in shown]
             sides = list(zip(names, evaluations, strict=True))
             compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
-    if as_json:
+
+    def as_data() -> dict[str, Any]:
         out: dict[str, Any] = {"runs": []}
         for run, columns_of_run, evaluation in zip(runs, data, evaluations, strict=True):
             remark = {"note": evaluation.segments.note} if evaluation.segments.note else {}
@@ -128,8 +126,9 @@ def segments_command(
         if searched is not None:
             out["worst"] = {"searched": searched.searched, "notes": list(searched.notes)}
             out["worst"]["segments"] = searched.to_frame().to_dict("records")
-        echo_json(out)
-    else:
+        return out
+
+    def show() -> None:
         console = terminal()
         for view in shown[0]:
             same = [one for some in shown[1:] for one in some if one.name == view.name]
@@ -138,8 +137,8 @@ def segments_command(
             console.print(plain(note))
         if searched is not None:
             _print_worst(console, searched)
-    if failure:
-        raise BadInput(failure)
+
+    return Answer(as_data, show, BadInput(failure) if failure else None)
 
 
 def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int) -> SegmentSearch:
@@ -153,9 +152,8 @@ def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min
 
 
 def _evaluations(
-    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, prefix: str, tracking_uri: str | None,
-    **of_table: Any,
-) -> list[Evaluation]:  # fmt: skip
+    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, place: Place, **of_table: Any
+) -> list[Evaluation]:
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
@@ -164,7 +162,7 @@ def _evaluations(
         def divided(evaluation: BaseEvaluation) -> bool:
             return bool(getattr(evaluation, "segments", None))
 
-        return [of_classes(held(step, run, prefix, tracking_uri, needs_rows=divided)[1]) for run in runs]
+        return [of_classes(held(step, run, place, needs_rows=divided)[1]) for run in runs]
     from cmtrack.cli.reading import read_columns
     from cmtrack.tracking import segment_runs
     from cmtrack.tracking.store import quiet, tracking_store
@@ -172,8 +170,8 @@ def _evaluations(
     step("reading the table and the runs", 0, 1)
     frame = read_columns(table, [*by, *filter(None, (of_table["row_ids"], of_table["y_true"]))])
     flags = {"row_ids": "--row-ids", "y_true": "--y-true"}
-    with quiet(), tracking_store(tracking_uri), passing_on(**flags), bad_input():
-        return segment_runs(list(runs), frame, segments=list(by), prefix=prefix, **of_table)
+    with quiet(), tracking_store(place.tracking_uri), passing_on(**flags), bad_input():
+        return segment_runs(list(runs), frame, segments=list(by), prefix=place.prefix, **of_table)
 
 
 def _as_data(view: SegmentView) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import FILE, asking, of_compare, of_stored
-from cmtrack.cli.frame import bad_input, echo_json, plain, terminal, warn, working
+from cmtrack.cli.flags import FILE, Answer, Place, asking, of_compare, of_stored
+from cmtrack.cli.frame import bad_input, plain, terminal, warn, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -25,26 +26,23 @@ if TYPE_CHECKING:
 @one_run
 @of_stored
 @click.option("--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else.")
-def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool, card: bool) -> None:
+def show_command(run: str, place: Place, card: bool) -> Answer:
     """Print the evaluation that RUN holds.
 
     RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that `cmtrack evaluate
     --output` wrote.
     """
-    if card and as_json:
+    if card and click.get_current_context().params["as_json"]:
         raise click.UsageError("--card and --json exclude each other")
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri)
+        where, evaluation = held(step, run, place)
         from cmtrack.cli import summary
 
         section = evaluation.card() if card else ""
-        data = where if card else where | summary.as_data(evaluation)
-    if card:
-        click.echo(section, nl=False)
-    elif as_json:
-        echo_json(data)
-    else:
-        summary.print_evaluation(terminal(), evaluation)
+    shown = (
+        partial(click.echo, section, nl=False) if card else partial(summary.print_evaluation, terminal(), evaluation)
+    )
+    return Answer(lambda: where | summary.as_data(evaluation), shown)
 
 
 @main.command("price", cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -57,7 +55,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool,
     help="YAML or JSON file with what decisions cost, of classes or groups.",
 )
 @of_stored
-def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
+def price_command(run: str, costs_file: Path, place: Place) -> Answer:
     """Print what the decisions of RUN cost.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The file holds
@@ -65,7 +63,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
+        where, evaluation = held(step, run, place, needs_rows=_of_dependent)
         from cmtrack.cli.reading import read_file
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.grouping import Costs
@@ -75,17 +73,12 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
             priced = of_classes(evaluation).price(costs)
         frame = priced.costs_by_class().astype(object)
         by_class = [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
-    if as_json:
-        names = ("cost/mean", "cost/saved")
-        parts: dict[str, Any] = {
-            part: {name: value for name, value in getattr(priced, part).items() if name in names}
-            for part in ("metrics", "intervals", "undefined")
-        }
-        assert priced.costs is not None  # it was priced
-        more = {"classes": by_class, "notes": list(priced.notes)}
-        echo_json(where | {"costs": priced.costs.to_dict()} | parts | more)
-        return
-    _print_costs(priced, by_class)
+    parts = {
+        part: {name: value for name, value in getattr(priced, part).items() if name in ("cost/mean", "cost/saved")}
+        for part in ("metrics", "intervals", "undefined")
+    }
+    more = {"classes": by_class, "notes": list(priced.notes)}
+    return Answer(lambda: where | {"costs": costs.to_dict()} | parts | more, lambda: _print_costs(priced, by_class))
 
 
 @main.command("threshold", cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -108,18 +101,16 @@ def threshold_command(
     maximize: str | None,
     subject_to: str | None,
     calibration: str | None,
-    prefix: str,
-    tracking_uri: str | None,
-    as_json: bool,
-) -> None:
+    place: Place,
+) -> Answer:
     """Choose the threshold of RUN by cost or by a metric.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. Without --calibration
     the rows of RUN choose the threshold and judge it by cross-fitting.
     """
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
-        other = None if calibration is None else held(step, calibration, prefix, tracking_uri)[1]
+        where, evaluation = held(step, run, place, needs_rows=_of_dependent)
+        other = None if calibration is None else held(step, calibration, place)[1]
         from cmtrack.cli.reading import read_file
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.grouping import Costs
@@ -130,10 +121,7 @@ def threshold_command(
             chosen = of_classes(evaluation).threshold(
                 costs, maximize=maximize, subject_to=subject_to, calibration=held_out
             )
-    if as_json:
-        echo_json(where | chosen.to_dict())
-        return
-    _print_threshold(chosen)
+    return Answer(lambda: where | chosen.to_dict(), lambda: _print_threshold(chosen))
 
 
 def _of_segments(evaluation: BaseEvaluation) -> bool:
@@ -142,17 +130,9 @@ def _of_segments(evaluation: BaseEvaluation) -> bool:
 
 
 def held(
-    step: Step,
-    run: str,
-    prefix: str,
-    tracking_uri: str | None,
-    *,
-    needs_rows: Callable[[BaseEvaluation], bool] = _of_segments,
+    step: Step, run: str, place: Place, *, needs_rows: Callable[[BaseEvaluation], bool] = _of_segments
 ) -> tuple[dict[str, str], BaseEvaluation]:
-    """The evaluation of a run or folder, with its name, and with its rows if needed and kept.
-
-    By default it needs them where the intervals of its segments do.
-    """
+    """The evaluation of a run or folder, its name, and its rows if needed (by default: by its segments) and kept."""
     if Path(run).exists():
         step("reading the folder", 0, 1)
         from cmtrack import archive
@@ -166,10 +146,10 @@ def held(
     from cmtrack.tracking.runs import client_for, find
     from cmtrack.tracking.store import quiet, tracking_store
 
-    with quiet(), tracking_store(tracking_uri):
+    with quiet(), tracking_store(place.tracking_uri):
         client = client_for()
         one = find(run, [client])
-        prefix = one.logged_prefix(prefix)
+        prefix = one.logged_prefix(place.prefix)
         evaluation = load_evaluation(one, prefix=prefix)
         if needs_rows(evaluation):
             evaluation, problem = with_kept_predictions(evaluation, one, client, prefix)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cmtrack.cli.flags import json_option
-from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, working
+from cmtrack.cli.flags import Answer, answering
+from cmtrack.cli.frame import BadInput, echo, first_line, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class NotVerified(BadInput):
 @main.command("verify")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), help="Write the page that the bundle gives when made anew.")
-@json_option
-def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
+@answering
+def verify_command(bundle: Path, output: Path | None) -> Answer:
     """Check the bundle of a review, and make the review anew.
 
     BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is checked
@@ -59,19 +59,12 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
             why = next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
             raise NotVerified(f"{bundle.name}: no page can be made anew: {why}")
         write_text(output, check.page)
-    if as_json:
-        data = {name: value for name, value in vars(check).items() if name != "page"}
-        echo_json(data | {"outcome": check.outcome.name.lower(), "passed": check.passed})
-    else:
-        _print(bundle, check)
-        if output is not None:
-            echo(f"Made anew: {output}")
-    code = _EXIT[check.outcome.name]
-    if code:
-        raise click.exceptions.Exit(code)
+    data = {name: value for name, value in vars(check).items() if name != "page"}
+    data |= {"outcome": check.outcome.name.lower(), "passed": check.passed}
+    return Answer(lambda: data, lambda: _print(bundle, check, output), click.exceptions.Exit(_EXIT[check.outcome.name]))
 
 
-def _print(bundle: Path, check: Verification) -> None:
+def _print(bundle: Path, check: Verification, output: Path | None) -> None:
     echo(f"{bundle.name}: {check.outcome.value}.")
     for problem in check.problems[:MAX_LISTED]:
         echo(f"  {problem}")
@@ -86,3 +79,5 @@ def _print(bundle: Path, check: Verification) -> None:
     echo(f"Rule: {check.rule}")
     echo(f"Manifest: SHA-256 {check.sha256}")
     echo(f"Made with cmtrack {check.made_with}, verified with cmtrack {check.read_with}.")
+    if output is not None:
+        echo(f"Made anew: {output}")

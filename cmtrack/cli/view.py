@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
-from cmtrack.cli.frame import echo, echo_json, warn, working
+from cmtrack.cli.flags import Answer
+from cmtrack.cli.frame import echo, warn, working
+
+if TYPE_CHECKING:
+    from cmtrack.tracking.views import SavedView
 
 
 @comparison_command("view")
 @click.option("--name", metavar="TEXT", help="Name of the view. By default it says the criterion.")
-def view_command(name: str | None, csv_file: Path | None, as_json: bool, **options: Any) -> None:
+def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
     """Rank evaluated runs, and save a view of the experiment for it.
 
     The view is MLflow's own list of runs and charts: ordered by the metric that decides, with the columns and the
@@ -26,9 +30,10 @@ def view_command(name: str | None, csv_file: Path | None, as_json: bool, **optio
         step("writing the view", 0, 0)
         with in_store_of(options):
             view = comparison.view(name)
-    if as_json:
-        echo_json(vars(view))
-        return
+    return Answer(lambda: vars(view), lambda: _print(view))
+
+
+def _print(view: SavedView) -> None:
     echo(f"Saved view “{view.name}”, for MLflow {view.mlflow_version}:")
     echo(f"  runs    {view.link}")
     echo(f"  charts  {view.charts}")
