@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.influence import degrees_of_pairs
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.intervals import ROUNDING, normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
 from cmtrack.statistics.inputs import FloatArray
@@ -286,6 +286,22 @@ def paired(
     return paired_by(evaluations, name, table, clusters, degrees)
 
 
+def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
+    """Standard error and degrees of freedom of a value at an end of its range that no row moves; and if it is a share.
+
+    They are those of the samples of its own interval: a precision of 1 may be that of a single row. Elsewhere 0 and
+    infinity.
+    """
+    value, entry = evaluation.metrics[name], evaluation.catalog.lookup(name)
+    low, high = evaluation.intervals.get(name, (value, value))
+    reach = max(value - low, high - value)
+    if value not in (entry.low, entry.high) or not reach > 0 or evaluation.standard_errors.get(name, 0.0) > ROUNDING:
+        return 0.0, math.inf, False
+    quantile = normal_quantile(evaluation.confidence_level, _of_clusters(evaluation, name))
+    degrees = max(quantile**2 * ((entry.high - entry.low) / reach - 1) - 1, 1.0)
+    return reach / quantile, degrees, entry.interval == "wilson"
+
+
 def paired_by(
     evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any, degrees: FloatArray | None = None
 ) -> Paired:
@@ -301,6 +317,7 @@ def paired_by(
         weights=None if rows is None else rows.weights,
         clusters=clusters,
         degrees=degrees,
+        ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
     )
 
 
@@ -320,7 +337,7 @@ def _paired_difference(
 def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name: str, level: float) -> Difference:
     """The difference of two evaluations whose errors are independent."""
     ours, theirs = first.metrics[name], second.metrics[name]
-    error = math.hypot(*(side.standard_errors.get(name, math.nan) for side in (first, second)))
+    error = math.hypot(*(own_error(side, name) for side in (first, second)))
     degrees = min(own_degrees(first, name), own_degrees(second, name))
     gap, entry, pvalue = ours - theirs, first.catalog.lookup(name), math.nan
     low, high = cut(gap, normal_quantile(level, degrees) * error, (entry.low, entry.high))
@@ -331,8 +348,21 @@ def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name:
     return Difference(name, ours, theirs, gap, error, float(low), float(high), pvalue)
 
 
+def own_error(evaluation: BaseEvaluation, name: str) -> float:
+    """A metric's standard error; from its interval if it has none, or :func:`at_end`; NaN without either."""
+    error = evaluation.standard_errors.get(name, math.nan)
+    if math.isfinite(error):
+        return max(error, at_end(evaluation, name)[0])
+    low, high = evaluation.intervals.get(name, (math.nan, math.nan))
+    return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
+
+
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Degrees of freedom of a metric's error: effective clusters minus one; infinite without clusters."""
+    """Degrees of freedom of a metric's error: effective clusters, or those :func:`at_end`; else infinite."""
+    return min(_of_clusters(evaluation, name), at_end(evaluation, name)[1])
+
+
+def _of_clusters(evaluation: BaseEvaluation, name: str) -> float:
     clusters = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
     return max((clusters or {}).get(name, math.inf) - 1, 1.0)
 

@@ -293,6 +293,12 @@ def pairs(
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
     error = root(variance[:, None] + variance[None, :] - 2 * moved, variance)
+    inside = np.ix_(*(np.zeros(0, dtype=np.int64) if of_rows is None else of_rows,) * 2)
+    degrees = np.full_like(error, np.inf) if degrees is None else degrees.copy()
+    if rows is not None:  # of values at both ends of a range no draw tells the error
+        unmoved = error[inside] == 0
+        error[inside] = np.where(unmoved, rows.error, error[inside])
+        degrees[inside] = np.where(unmoved, np.minimum(degrees[inside], rows.degrees), degrees[inside])
     alike = (error == 0) & (np.abs(difference) <= SAME * np.abs(gain).max(initial=0))
     difference = np.where(alike, 0.0, difference)  # rounding is no lead
     statistic = over(difference, error)
@@ -302,14 +308,11 @@ def pairs(
         weaker = np.abs(other) < np.abs(statistic)
         statistic = np.where(weaker, other, statistic)
         error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)  # the interval says the same
-    if degrees is None:
-        degrees = np.full_like(error, np.inf)
     careful = as_normal(statistic, degrees)
     statistic = careful if clustered else statistic
-    inside = np.ix_(*(np.zeros(0, dtype=np.int64) if of_rows is None else of_rows,) * 2)
     too_few = np.zeros(error.shape, dtype=bool)
     if rows is not None:
-        too_few[inside] = rows.too_few
+        too_few[inside] = rows.untold
         if rows.shares is not None:
             careful[inside] = statistic[inside] = rows.statistic
         careful, statistic = (np.where(too_few, 0.0, one) for one in (careful, statistic))
@@ -324,6 +327,8 @@ def pairs(
 
     both = np.ones(error.shape, dtype=bool) if known is None else known[:, None] & known
     apart = (error > 0) | (difference != 0)
+    if rows is not None:
+        apart[inside] |= ~rows.equal
     steps = _two_steps(errors * signs, error, careful, both, confidence_level)
     upper = np.triu_indices(size, 1)
     height, single = np.abs(careful[upper]), 2 * ndtr(-np.abs(statistic[upper]))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.differences import own_degrees, paired_by, why_no_error
+from cmtrack.comparison.differences import at_end, own_degrees, own_error, paired_by, why_no_error
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.evaluation import Evaluation
@@ -519,9 +520,9 @@ def _single(
 
 
 def _few(rows: Paired, at: IntArray, place: int, rival: int) -> str:
-    """The words where two paired runs differ in too few rows; else empty."""
+    """The words where two paired runs have no interval; else empty."""
     i, j = np.searchsorted(at, (place, rival)).tolist()
-    return rows.reason(i, j) if rows.too_few[i, j] else ""
+    return rows.reason(i, j)
 
 
 def _own_interval(
@@ -664,7 +665,8 @@ class Evidence:
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the values.
     ``places``, of shape (2, C), int64: run and metric of each column.
     ``weights``, ``clusters``, of shape (n,) or None: of these rows.
-    ``alone``, of shape (R,): degrees of freedom of the errors of runs that are not paired: of clusters, else infinite.
+    ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters, and of values at
+    an end of their range; else infinite.
     ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
     """
 
@@ -763,16 +765,19 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         sign, sides = signs[0, 0], [evaluations[r] for r in where[0].tolist()]
         paired = paired_by(sides, names[0], psi * sign, clusters)
         paired = paired.larger_is_better() if sign < 0 else paired
+    if paired is None or paired.shares is None:
+        _add_ends(joint, alone, evaluations, names, places)
     return Evidence(raw * signs, joint, folded, has_error, unpaired, psi, where, weights, clusters, alone, paired)
 
 
-def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """A metric's standard error; from its interval's width if it has none; NaN without either."""
-    error = evaluation.standard_errors.get(name, math.nan)
-    if math.isfinite(error):
-        return error
-    low, high = evaluation.intervals.get(name, (math.nan, math.nan))
-    return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
+def _add_ends(joint: FloatArray, alone: FloatArray, evaluations: Any, names: Any, places: Any) -> None:
+    """Add to the covariance the errors of shares of 0 or 1 of the rows that each run predicts, which no row moves."""
+    ends = {(r, m): at_end(evaluations[r], names[m]) for r, m in places}
+    shares = [place for place, (*_, share) in ends.items() if share]
+    for (r, m), (s, other) in product(shares, shares):
+        alone[r] = min(alone[r], ends[r, m][1])
+        if m == other and (r == s or np.array_equal(*(evaluations[k].answers(names[m]) for k in (r, s)))):
+            joint[r, m, s, m] += ends[r, m][0] * ends[s, m][0]
 
 
 def _sign(better: str, value: float) -> float:

@@ -266,7 +266,7 @@ def _pairs(
             samples.append((other, overall, sample))
     better = "lower" if first.catalog.lookup(metric).better == "lower" else "higher"
     together = sum(sample.defined for *_, sample in samples)
-    tests = [qualitative_interaction(sample.differences, sample.errors) for *_, sample in samples]
+    tests = [qualitative_interaction(sample.differences, sample.told) for *_, sample in samples]
     pvalues = np.array([test.pvalue for test in tests])
     tested = np.isfinite(pvalues)
     pvalues[tested] = holm(pvalues[tested])
@@ -320,6 +320,11 @@ class _Sample:
     def reasons(self) -> tuple[str, ...]:
         """The reasons why segments have no interval; empty where they have one."""
         return tuple("" if pair is None else pair.reason() for pair in self.pairs or (None,) * len(self.segments))
+
+    @property
+    def told(self) -> FloatArray:
+        """The errors of segments that have an interval, for the test of both signs; NaN for others."""
+        return np.where([not reason for reason in self.reasons], self.errors, math.nan)
 
     @property
     def differences(self) -> FloatArray:

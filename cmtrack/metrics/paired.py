@@ -46,30 +46,39 @@ class Discordant:
     ``squares``, shape (R, R): sum of squares of ``b - c`` of the independent units: clusters, rows with fractional
         weights, else rows.
     ``n``: weight of the rows that the share is of.
-    ``most``: most rows that a unit of weight counts as: 1, or of fractional weights what Kish's number of rows gives.
+    ``further``: mean and mean square of these rows' weights where they are fractional; else (0, 0). One such row counts
+        as discordant, too: where few are, their own weights say little of the others'.
     """
 
     only_row: FloatArray
     squares: FloatArray
     n: float
-    most: float
+    further: tuple[float, float]
 
     @property
-    def equal(self) -> BoolArray:
-        """Pairs that are right in the same rows."""
-        return np.asarray(self.only_row + self.only_row.T == 0)
+    def total(self) -> FloatArray:
+        """``b + c``; 0 of pairs that are right in the same rows."""
+        return self.only_row + self.only_row.T
+
+    @property
+    def _sums(self) -> tuple[FloatArray, FloatArray]:
+        """``b + c`` and ``squares``, with the further row."""
+        return self.total + self.further[0], self.squares + self.further[1]
 
     @property
     def statistic(self) -> FloatArray:
         """``(b - c) / sqrt(squares)``, which is normal without degrees of freedom (McNemar 1947)."""
-        gap = self.only_row - self.only_row.T
-        return np.divide(gap, np.sqrt(self.squares), out=np.zeros_like(gap), where=self.squares > 0)
+        gap, (total, squares) = self.only_row - self.only_row.T, self._sums
+        spread = squares * np.divide(self.total, total, out=np.zeros_like(gap), where=total > 0)
+        return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Upper ends by Tango, of the counts times ``(b + c) / squares``: as many rows as the units are worth."""
-        total = self.only_row + self.only_row.T
-        times = np.divide(total, self.squares, out=np.full_like(total, self.most), where=self.squares > 0)
-        times = np.minimum(times, self.most)
+        """Upper ends by Tango, of the counts times ``(b + c) / squares``: as many rows as the units are worth.
+
+        They are 0 exactly where the statistic is minus the quantile.
+        """
+        total, squares = self._sums
+        times = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
         return tango(self.only_row * times, self.only_row.T * times, self.n * times, quantile)
 
 
@@ -89,7 +98,8 @@ class Paired:
     shares : Discordant or None
         Of a share of the same rows.
     differing : ndarray of shape (R, R) or None
-        Number of rows, or clusters, that are not answered alike, where that is known and the metric is no such share.
+        Number of rows, or clusters, that are not answered alike, where that is known and needed: of a share only to
+        tell runs that are right in the same rows from runs that answer alike.
     clustered : bool
 
     Examples
@@ -126,6 +136,7 @@ class Paired:
         weights: FloatArray | IntArray | None = None,
         clusters: IntArray | None = None,
         degrees: FloatArray | None = None,
+        ends: FloatArray | None = None,
     ) -> Paired:
         """Everything that differences need, by products of matrices.
 
@@ -138,15 +149,25 @@ class Paired:
             not given.
         ``weights``, ``clusters``, shape (n,): int64 are numbers of equal rows, float64 sampling weights.
         ``degrees``, shape (R, R): infinite by default.
+        ``ends``, shape (3, R): of values at an end of their range, which no row moves, error and degrees. They
+            count where two have no other error, and where the third is true: of shares of other rows for each run.
         """
         joint = covariance(psi, weights, clusters)
         variance = np.diag(joint)
         error = root(variance[:, None] + variance - 2 * joint, variance)
         shares = _discordant(values, psi, actual, weights, clusters)
-        differing = None if shares is not None or answers is None else _differing(answers, weights, clusters)
+        same = np.zeros(error.shape, dtype=bool) if shares is None else shares.total == 0
+        asked = answers if shares is None or np.count_nonzero(same) > len(same) else None
+        differing = None if asked is None else _differing(asked, weights, clusters)
         degrees = np.full_like(error, np.inf) if degrees is None else degrees
-        same = np.zeros(error.shape, dtype=bool) if shares is None else shares.equal
-        same = same if differing is None else differing == 0
+        if shares is None and differing is not None:
+            same = (error == 0) & (np.abs(values[:, None] - values) <= SAME * np.abs(values).max()) & (variance > 0)
+            differing[same] = 0  # no row tells them apart, and each row moves them; of a value at an end none does
+            same = differing == 0
+        if shares is None and ends is not None:
+            counted = ((error == 0) | np.logical_or.outer(ends[2], ends[2])) & ~np.eye(len(values), dtype=bool)
+            error = np.where(counted, np.sqrt(error**2 + np.add.outer(ends[0] ** 2, ends[0] ** 2)), error)
+            degrees = np.where(counted, np.minimum(degrees, np.minimum.outer(ends[1], ends[1])), degrees)
         return cls(values, np.where(same, 0.0, error), degrees, bounds, shares, differing, clusters is not None)
 
     @cached_property
@@ -157,13 +178,22 @@ class Paired:
 
     @cached_property
     def equal(self) -> BoolArray:
-        """Pairs that do not differ: difference 0, error 0, p 1, interval [0, 0]."""
-        return np.asarray((self.error == 0) & (self.difference == 0))
+        """Pairs that do not differ: difference 0, error 0, p 1, interval [0, 0].
+
+        Runs that are right in the same rows, and do not answer alike, differ by an interval about 0.
+        """
+        alike = (self.error == 0) & (self.difference == 0)
+        return np.asarray(alike if self.differing is None else alike & (self.differing == 0))
+
+    @cached_property
+    def untold(self) -> BoolArray:
+        """Pairs without an interval: no error is known, or they differ in too few rows."""
+        return np.asarray((self.error == 0) & ~self.equal & (self.shares is None) | self.too_few)
 
     @cached_property
     def too_few(self) -> BoolArray:
         """Pairs that differ in too few rows or clusters for an interval."""
-        if self.differing is None:
+        if self.differing is None or self.shares is not None:
             return np.zeros(self.error.shape, dtype=bool)
         return np.asarray(~self.equal & (self.differing < (FEWEST_CLUSTERS if self.clustered else FEWEST_ROWS)))
 
@@ -173,21 +203,20 @@ class Paired:
             assert self.differing is not None  # it is too small
             number, unit = int(self.differing[i, j]), "cluster" if self.clustered else "row"
             return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
-        return "" if self.error[i, j] > 0 or self.equal[i, j] else "the rows do not tell the error of the difference"
+        return "the rows do not tell the error of the difference" if self.untold[i, j] else ""
 
     @cached_property
     def statistic(self) -> FloatArray:
         """Statistics that are standard normal where two do not differ; infinite where there is no error."""
         if self.shares is not None:
-            sure = over(self.difference, np.zeros_like(self.difference))
-            return np.where(self.shares.squares > 0, self.shares.statistic, sure)
+            return self.shares.statistic
         return as_normal(over(self.difference, self.error), self.degrees)
 
     @cached_property
     def pvalue(self) -> FloatArray:
         """Two-sided p-values; NaN where there is no interval."""
         two_sided = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
-        return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, two_sided)
+        return np.where(self.untold, np.nan, two_sided)
 
     def upper(self, quantile: Any) -> FloatArray:
         """Upper ends of :meth:`interval`, also where too few rows differ; the lower ones are those of the other way."""
@@ -199,10 +228,9 @@ class Paired:
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
-        none = self.too_few | ((self.error == 0) & ~self.equal)
         high = self.upper(quantile)
         low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T  # 0 without a sign
-        return np.where(none, np.nan, low), np.where(none, np.nan, high)
+        return np.where(self.untold, np.nan, low), np.where(self.untold, np.nan, high)
 
     def larger_is_better(self) -> Paired:
         """The same of a metric of which lower values are better: values with the other sign."""
@@ -264,6 +292,10 @@ def _discordant(
 
     That of a share has two values inside its denominator, for hits and misses, and is 0 outside.
     """
+    if weights is not None and not weights.all():  # rows without weight say nothing
+        held = weights > 0
+        psi, weights = psi[held], weights[held]
+        actual, clusters = (None if codes is None else codes[held] for codes in (actual, clusters))
     ones = np.ones(len(psi)) if weights is None else weights.astype(np.float64)
     hits, inside = np.zeros(psi.shape, dtype=bool), None
     for r, value in enumerate(values.tolist()):
@@ -299,10 +331,11 @@ def _discordant(
         products = both if whole else weighted.T @ weighted
     squares = np.diag(products)[:, None] + np.diag(products) - 2 * products
     total = float(ones.sum())
-    most = 1.0 if whole else total / float(ones @ ones)
+    of_share = ones[inside]
+    further = (0.0, 0.0) if whole else (float(of_share.mean()), float((of_share**2).mean()))
     negligible = SAME * max(float(products.max(initial=0)), 1e-300)
     only_row[only_row <= SAME * total] = 0.0
-    return Discordant(only_row, np.where(squares > negligible, squares, 0.0), float(ones @ inside), most)
+    return Discordant(only_row, np.where(squares > negligible, squares, 0.0), float(ones @ inside), further)
 
 
 def _differing(

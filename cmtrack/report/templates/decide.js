@@ -79,8 +79,8 @@
     var a = degrees - 0.5, b = 48 * a * a, y = a * Math.log1p(t * t / degrees);
     return Math.sign(t) * Math.sqrt(y) * (1 + (y + 3 + (((-0.4 * y - 3.3) * y - 24) * y - 85.5) / (0.8 * y * y + 100 + b)) / b);
   }
-  // Of shares of the same rows which are hits, by run; null of other metrics. That of a share has two values inside its
-  // denominator, which is of whole classes, and is 0 outside.
+  // Of shares of the same rows which are hits, by run, and the mean and mean square of their weights; null of other
+  // metrics. That of a share has two values inside its denominator, which is of whole classes, and is 0 outside.
   function hitsOf(values, psi, rows, data) {
     var inside = null, hits = values.map(function (value) { return psi[0].map(function () { return value === 1 ? 1 : 0; }); });
     var shares = values.every(function (value, r) {
@@ -98,11 +98,14 @@
         Math.abs(weighed(hits[r], rows) / weighed(inside, rows) - value) <= data.rounding;
     });
     if (!shares || !inside) { return null; }
-    return hits.map(function (own) { return own.map(function (x, p) { return x && inside[p]; }); });
+    var sums = [0, 0, 0];
+    inside.forEach(function (x, p) { if (rows.weights[p] > 0) { sums = sums.map(function (sum, k) { return sum + x * rows.times[p] * Math.pow(rows.weights[p], k); }); } });
+    return { further: [sums[1] / sums[0], sums[2] / sums[0]], of: hits.map(function (own) { return own.map(function (x, p) { return x && inside[p]; }); }) };
   }
   function weighed(numbers, rows) { return numbers.reduce(function (all, x, p) { return all + x * rows.times[p] * rows.weights[p]; }, 0); }
-  // Of each run whether it may be the best, by its values and the influence of each row; places are those of their ids.
-  function mayBeBest(values, psi, rows, better, places, data) {
+  // Of each run whether it may be the best, by its values and the influence of each row; places are those of their ids,
+  // ends the error and the degrees of freedom of values that no row moves, and whether they are shares.
+  function mayBeBest(values, psi, rows, better, places, data, ends) {
     var size = values.length, folded = better === "nearest zero", unit = better === "lower" ? -1 : 1, same = data.same;
     function close(r) { return folded ? -Math.abs(values[r]) : unit * values[r]; }
     var order = values.map(function (_, k) { return k; }).sort(function (a, b) { return close(b) - close(a) || places[a] - places[b]; });
@@ -115,7 +118,11 @@
     var joint = table(size, function (i, j) {
       return j < i ? 0 : centred[i].reduce(function (all, x, p) { return all + rows.times[p] * x * centred[j][p]; }, 0) / (total * total);
     });
-    joint = table(size, function (i, j) { return joint[Math.min(i, j)][Math.max(i, j)]; });
+    function answerAlike(a, b) { return rows.answers[a].every(function (x, p) { return x === rows.answers[b][p]; }); }
+    joint = table(size, function (i, j) {
+      var a = order[i], b = order[j], both = hits || !ends[a][2] ? 0 : ends[a][0] * ends[b][0];
+      return joint[Math.min(i, j)][Math.max(i, j)] + (both > 0 && answerAlike(a, b) ? both : 0);
+    });
     var scale = same * Math.max(1e-300, Math.max.apply(null, joint.map(function (row, k) { return row[k]; })));
     function errorOf(i, j, sign) {
       var variance = joint[i][i] + joint[j][j] + sign * 2 * joint[i][j];
@@ -126,7 +133,11 @@
       centred[i].forEach(function (x, p) { var d = (x + sign * centred[j][p]) * (x + sign * centred[j][p]); spread += rows.times[p] * d; tails += rows.times[p] * d * d; });
       return spread > 1e-12 * second && tails > 0 ? Math.max(spread * spread / tails - 1, 1) : Infinity;
     }
-    var error = table(size, function (i, j) { return errorOf(i, j, -1); }), statistic = table(size, function () { return 0; });
+    var error = table(size, function (i, j) {
+      var a = order[i], b = order[j], own = errorOf(i, j, -1);  // of values at both ends of a range no draw tells it
+      return own > 0 || hits || folded || i === j || answerAlike(a, b) ? own : Math.hypot(ends[a][0], ends[b][0]);
+    });
+    var statistic = table(size, function () { return 0; });
     for (var i = 0; i < size; i++) {
       for (var j = i + 1; j < size; j++) {
         var gap = gain[i] - gain[j], only = [0, 0], squares = 0, differing = 0, a = order[i], b = order[j];
@@ -140,12 +151,16 @@
           found = weaker ? other : found;
         }
         rows.times.forEach(function (n, p) {
-          if (hits && hits[a][p] !== hits[b][p]) { only[hits[a][p] ? 0 : 1] += n * rows.weights[p]; squares += n * rows.weights[p] * rows.weights[p]; }
+          if (hits && hits.of[a][p] !== hits.of[b][p]) { only[hits.of[a][p] ? 0 : 1] += n * rows.weights[p]; squares += n * rows.weights[p] * rows.weights[p]; }
           if (rows.answers[a][p] !== rows.answers[b][p]) { differing += n; }
         });
-        if (hits) { found = squares > 0 ? unit * (only[0] - only[1]) / Math.sqrt(squares) : inErrors(gap, 0); }
+        if (hits) {  // one further row of the mean weight counts as discordant
+          var rest = only[0] + only[1], worth = (rest + hits.further[0]) / (squares + hits.further[1]);
+          found = rest > 0 ? unit * (only[0] - only[1]) * Math.sqrt(worth / rest) : 0;
+        }
         else {
-          found = asNormal(found, Math.min(degreesOf(i, j, -1), folded ? degreesOf(i, j, 1) : Infinity));
+          found = asNormal(found, Math.min(degreesOf(i, j, -1), folded ? degreesOf(i, j, 1) : Infinity,
+            ends[a][2] || !(errorOf(i, j, -1) > 0) ? ends[a][1] : Infinity, ends[b][2] || !(errorOf(i, j, -1) > 0) ? ends[b][1] : Infinity));
           if (!folded && differing && differing < data.fewest) { found = 0; }
         }
         statistic[i][j] = found;

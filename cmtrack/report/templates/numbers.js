@@ -134,6 +134,10 @@
       }
     }
     if (ends) { out.low = ends[0]; out.high = ends[1]; }
+    var width = Math.max(value - out.low, out.high - value);
+    if ((value === low || value === high) && width > 0 && !(error > data.rounding)) {  // error and degrees of freedom where no row moves it
+      out.end = [width / data.z, Math.max(data.z * data.z * ((high - low) / width - 1) - 1, 1), metric.interval === "wilson"];
+    }
     return out;
   }
   // Of each pair of K classes the place among the six counts: tp fn imp fp tn imn.

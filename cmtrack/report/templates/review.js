@@ -135,7 +135,8 @@
     });
     if (psi.some(function (own) { return own === null; })) { return found; }
     var values = found.rows.map(function (row) { return row.value; }), best = order(found.rows, found.better)[0];
-    var tied = mayBeBest(values, psi, rows, found.better, rule.places, rule);
+    var ends = found.rows.map(function (row) { return row.end || [0, Infinity, false]; });
+    var tied = mayBeBest(values, psi, rows, found.better, rule.places, rule, ends);
     found.standing = tied.map(function (own, r) { return r === best && own ? "leads" : own ? "tied" : "behind"; });
     found.note = " " + rule.tied[tied.filter(Boolean).length] + "." + (found.more || "");
     return found;

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import cmtrack.report
 from cmtrack import Grouping, Metric, evaluate
 from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.differences import at_end
 from cmtrack.comparison.inference import N_DRAWS
 from cmtrack.comparison.ranking import identity, judged_by
 from cmtrack.comparison.run import Candidate, Run
@@ -259,6 +260,8 @@ def runs_of(seed: int) -> list[Candidate]:
     for k in range(1, size):
         changed = np.where(rng.random(n) < change * k / 2, rng.integers(0, 3, n), answers[0])
         answers.append(answers[-1] if k == 3 else changed)
+    if seed % 3 == 0:  # calls the first row of a class alone, and rightly
+        answers[-1] = np.where(np.arange(n) == np.argmax(y < 2), y, 2)
     mode = str(rng.choice(["relaxed", "strict"]))
     options: dict[str, Any] = {"grouping": Grouping({"a": [0, 1], "b": [2]}, mode, positive="a")}
     if kind := rng.choice(["", "frequency", "sampling"]):
@@ -276,8 +279,9 @@ def test_who_may_be_the_best_is_what_python_decides(script, seed, level):
     first = candidates[0].evaluation
     weights, n = first.rows.weights, len(first.rows)
     whole = weights is not None and weights.dtype.kind == "i"
-    rows = {"times": weights.tolist() if whole else [1] * n, "classes": first.rows.actual.tolist()}
-    rows["weights"] = [1.0] * n if weights is None or whole else weights.tolist()
+    held = np.flatnonzero(np.ones(n) if weights is None else weights)  # a page has no rows without weight
+    rows = {"times": weights[held].tolist() if whole else [1] * len(held), "classes": first.rows.actual[held].tolist()}
+    rows["weights"] = [1.0] * len(held) if weights is None or whole else weights[held].tolist()
     ordered = sorted(candidates, key=identity)
     places = [ordered.index(one) for one in candidates]
     rule = {"level": level, "z": normal_quantile(level), "same": SAME, "rounding": SHARE_ROUNDING,
@@ -291,8 +295,10 @@ def test_who_may_be_the_best_is_what_python_decides(script, seed, level):
         criterion = Criterion.of(metric, first.catalog)
         tied = {run.name: run.tied for run in judged_by(candidates, criterion, level, 0)}
         expected.append([tied[one.name] for one in candidates])
-        answers = [one.evaluation.answers(metric).tolist() for one in candidates]
-        asked.append([values, [own.tolist() for own in psi], rows | {"answers": answers}, criterion.direction])
+        psi = [own[held] for own in psi]
+        answers = [one.evaluation.answers(metric)[held].tolist() for one in candidates]
+        ends = [at_end(one.evaluation, metric) for one in candidates]
+        asked.append([values, [own.tolist() for own in psi], rows | {"answers": answers}, criterion.direction, ends])
     assert asked
-    call = "([asked, places, rule]) => asked.map(own => mayBeBest(...own, places, rule))"
+    call = "([asked, places, rule]) => asked.map(own => mayBeBest(...own.slice(0, 4), places, rule, own[4]))"
     assert script.evaluate(call, [asked, places, rule]) == expected

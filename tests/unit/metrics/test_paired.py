@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cmtrack import Metric, evaluate, paired_differences
+from cmtrack import Metric, compare, evaluate, paired_differences
 from cmtrack.comparison import mcnemar
 from cmtrack.comparison.differences import paired
+from cmtrack.metrics.intervals import tango
 from cmtrack.metrics.paired import Paired
 
 
@@ -139,8 +141,124 @@ def test_whole_weights_are_rows_and_fractional_ones_their_worth():
     shares = np.random.default_rng(1).uniform(0.2, 3, 200)
     row = paired_differences(*(evaluate(y, x, sample_weight=shares) for x in (a, b)))["multiclass/accuracy"]
     gain = shares * ((a == y).astype(float) - (b == y))
-    assert row.pvalue == pytest.approx(math.erfc(abs(gain.sum()) / math.sqrt(2 * (gain**2).sum())))
+    # one further row of the mean weight and mean square counts as discordant
+    differ = np.abs(gain).sum()
+    spread = ((gain**2).sum() + (shares**2).mean()) * differ / (differ + shares.mean())
+    assert row.pvalue == pytest.approx(math.erfc(abs(gain.sum()) / math.sqrt(2 * spread)))
     assert row.low < row.difference < row.high
+
+
+def weights_of(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.where(rng.random(n) < 0.8, 1.0, 50.0) if kind == "1 to 50" else np.exp(rng.normal(0, 1, n))
+
+
+@pytest.mark.parametrize("kind", ["log-normal", "1 to 50", "clusters"])
+def test_an_interval_holds_0_exactly_where_the_p_value_is_above_the_level(kind):
+    rng, apart = np.random.default_rng(2), 0
+    for _ in range(300):
+        n, b, c = 200, 0.11, 0.04
+        u = rng.random(n)
+        hits = np.column_stack((u >= c, (u < c) | (u >= b + c))).astype(float)
+        hits[u > 0.8] = 0
+        weights = None if kind == "clusters" else weights_of(kind, rng, n)
+        clusters = np.arange(n) // 20 if kind == "clusters" else None
+        values = np.average(hits, axis=0, weights=weights)
+        pair = Paired.of(values, hits - values, bounds=(0, 1), weights=weights, clusters=clusters)
+        low, high = (float(end[0, 1]) for end in pair.interval(1.959963984540054))
+        assert (low > 0 or high < 0) == (pair.pvalue[0, 1] < 0.05)
+        apart += low > 0
+    assert 20 < apart < 280  # both are tried
+
+
+@pytest.mark.parametrize("kind", ["log-normal", "1 to 50"])
+@pytest.mark.parametrize("b", [0.02, 0.04])
+def test_few_discordant_rows_of_small_weight_do_not_speak_for_the_heavy_ones(kind, b):
+    # by the weights of the discordant rows alone: .90 and .91 (log-normal), .67 and .75
+    rng, held, times = np.random.default_rng(3), 0, 0
+    for _ in range(300):
+        u = rng.random(200)
+        hits = np.column_stack((u < 0.8, (u >= b) & (u < 0.8))).astype(float)
+        weights = weights_of(kind, rng, 200)
+        values = np.average(hits, axis=0, weights=weights)
+        low, high = Paired.of(values, hits - values, bounds=(0, 1), weights=weights).interval(1.959963984540054)
+        held += low[0, 1] <= b <= high[0, 1]
+        times += bool((u < b).any())
+    assert held / times >= 0.92
+
+
+def one_call(hits: int, of: int, n: int = 1000):
+    """The first calls so many rows positive, all rightly; of the second's so many some are wrong."""
+    y = np.arange(2 * n) < n
+    first, second = np.arange(2 * n) < hits, np.arange(2 * n) < of
+    second[n : n + of // 9] = True
+    return evaluate(y, first, labels=[False, True]), evaluate(y, second, labels=[False, True])
+
+
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize(("hits", "shown"), [(1, False), (3, False), (20, False), (200, True)])
+def test_a_precision_of_1_counts_the_rows_that_it_is_of(hits, shown, rows):
+    # 900 of 1,000 against hits of hits: exactly (Fisher) p = 1, 1, .25 and 1e-8
+    sides = [one if rows else replace(one, rows=None) for one in one_call(hits, 900)]
+    row = paired_differences(*sides)["binary/precision"]
+    assert (row.first, row.second) == (1, 0.9)
+    assert (row.pvalue < 0.05) == (row.low > 0) == shown
+    best = compare(dict(zip("ab", sides, strict=True)), rank_by="binary/precision").runs[1]
+    assert (best.tied, best.difference_high == 0) == (not shown, shown)
+    # the error is that of the own interval's samples, and Student's degrees of freedom are these less one
+    low, _ = sides[0].intervals["binary/precision"]
+    own = (1 - low) / 1.959963984540054
+    assert row.standard_error == pytest.approx(math.hypot(own, sides[1].standard_errors["binary/precision"]))
+
+
+def test_one_row_of_a_class_rules_no_run_out():
+    y = np.arange(60) == 0
+    first, second = y.copy(), np.zeros(60, dtype=bool)
+    first[30:50] = True
+    runs = {"finds it": evaluate(y, first), "misses it": evaluate(y, second)}
+    comparison = compare(runs, rank_by="binary/recall")
+    assert [run.tied for run in comparison.runs] == [True, True]
+    row = paired_differences(*runs.values())["binary/recall"]
+    assert (row.first, row.second, row.low, row.high) == (1, 0, -1, 1)
+
+
+def test_right_in_the_same_rows_is_not_equal_unless_the_answers_are():
+    y = np.repeat([0, 1, 2], 20)
+    first, second = y.copy(), y.copy()
+    first[:10], second[:10] = 1, 2
+    row = paired_differences(evaluate(y, first), evaluate(y, second))["multiclass/accuracy"]
+    ends = float(tango(0, 0, 60, 1.959963984540054))
+    assert (row.difference, row.pvalue, row.low, row.high) == pytest.approx((0, 1, -ends, ends))
+    for factor in (1e-9, 1.5, 1e9):  # only the ratios of fractional weights count
+        sides = (evaluate(y, side, sample_weight=np.full(60, factor)) for side in (first, second))
+        assert paired_differences(*sides)["multiclass/accuracy"].high == pytest.approx(ends)
+    # both find all three of a class, and call other rows so, too: that says little of the next three
+    y = np.arange(60) < 3
+    sides = [y | ((np.arange(60) >= k) & (np.arange(60) < k + 10)) for k in (10, 40)]
+    runs = dict(zip("ab", (evaluate(y, side) for side in sides), strict=True))
+    assert math.isnan(compare(runs, rank_by="binary/recall", equivalence=0.01).runs[1].equivalent_within)
+    assert paired_differences(*runs.values())["binary/recall"].high > 0.5
+
+
+def test_rows_without_weight_change_nothing():
+    rng = np.random.default_rng(4)
+    y = np.arange(40) % 2
+    first, second = y.copy(), np.where(rng.random(40) < 0.5, 1 - y, y)
+    first[30:] = 1 - y[30:]  # right wherever a row has weight
+    weights = np.where(np.arange(40) < 30, 1 + np.arange(40) % 3, 0)
+    ours = paired_differences(*(evaluate(y, x, sample_weight=weights) for x in (first, second)))
+    held = slice(0, 30)
+    theirs = paired_differences(*(evaluate(y[held], x[held], sample_weight=weights[held]) for x in (first, second)))
+    for name in ("multiclass/accuracy", "binary/recall", "binary/precision"):
+        one, other = ours[name], theirs[name]
+        assert (one.low, one.high, one.pvalue) == pytest.approx((other.low, other.high, other.pvalue))
+
+
+def test_a_run_that_is_always_right_and_one_that_never_is_have_an_interval():
+    y = np.arange(100) % 2
+    row = paired_differences(evaluate(y, y), evaluate(y, 1 - y))["multiclass/accuracy"]
+    assert (row.difference, row.high, row.reason) == (1, 1, "")
+    assert 0.9 < row.low < 1
+    assert row.pvalue < 1e-20
 
 
 def test_the_ends_are_where_the_score_statistic_is_the_quantile():

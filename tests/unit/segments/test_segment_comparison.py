@@ -19,7 +19,7 @@ from cmtrack import Evaluation, Metric, compare, evaluate, log_evaluation, segme
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.evaluation.gates import Gate
-from cmtrack.metrics.intervals import normal_quantile, tango
+from cmtrack.metrics.intervals import normal_quantile, tango, wilson
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
@@ -151,12 +151,16 @@ def test_intervals_hold_together_for_all_segments_and_runs():
     assert adjusted == pytest.approx([min(1, 2 * low), min(1, max(2 * low, high))])
 
 
-def test_a_segment_where_all_rows_differ_alike_has_no_error():
+def test_a_segment_where_all_rows_differ_alike_is_no_more_certain_than_its_rows():
     evaluations = two(CELLS | {"tiny": (0, 3, 0)}, SIZES | {"tiny": 3})
     pair = by_region(evaluations).segments[0]
     tiny = pair.segments.index("tiny")
-    assert (pair.differences[tiny], pair.errors[tiny]) == (-1, 0)
-    assert math.isnan(pair.low[tiny])
+    low, _ = wilson(1.0, 3)  # three of three against none of three
+    assert (pair.differences[tiny], pair.errors[tiny]) == (
+        -1,
+        pytest.approx(math.sqrt(2) * (1 - low) / norm.ppf(0.975)),
+    )
+    assert (math.isnan(pair.low[tiny]), pair.reasons[tiny]) == (True, "only 3 rows differ: too few to say")
     assert tiny not in pair.contrary
     assert pair.interaction.segments == 3
 
