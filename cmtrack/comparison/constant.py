@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.criterion import distance_from_best
-from cmtrack.comparison.differences import own_degrees
+from cmtrack.comparison.differences import at_end, own_degrees, own_error
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
@@ -207,14 +207,18 @@ def constant_answer(
     if isinstance(pair, str):
         unpaired = pair
         judged = (evaluation,) if reason else (evaluation, best)
-        size = math.hypot(*(one.standard_errors.get(metric, math.nan) for one in judged))
+        size = math.hypot(*(own_error(one, metric) for one in judged))
         degrees = own_degrees(evaluation, metric)
         tail += 0 if rivals is None else rivals.shape[1] - 1
     else:
         first, second, rows = pair
         size = standard_error(first - second, rows.weights, rows.clusters)
         degrees = float(degrees_of_pairs(np.column_stack((first, second)), rows.weights, rows.clusters)[0, 1])
-        exact = _exact(first + ours, second + against, rows)
+        error, few, share = at_end(evaluation, metric)
+        if not share or evaluation.size_of(metric) == evaluation.n_samples:  # no row tells what a precision of 1 is of
+            exact = _exact(first + ours, second + against, rows)
+        if share and math.isnan(exact):
+            size, degrees = math.hypot(size, error), min(degrees, few)
         if rivals is not None:
             drawn = _largest(rivals - (sign * second)[:, None], rows, seed)
     gain = sign * (ours - against) + 0.0

@@ -12,6 +12,7 @@ from sklearn.metrics import brier_score_loss, f1_score, log_loss
 
 from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
 from cmtrack.comparison import constant_answer, judge
+from cmtrack.metrics.intervals import wilson
 from cmtrack.report import narrative
 
 FEW = np.r_[np.zeros(24, int), 1], np.r_[np.ones(5, int), np.zeros(20, int)]
@@ -220,3 +221,16 @@ def test_a_gate_notes_that_the_run_is_no_better_than_a_constant_answer_and_passe
     cost, recall = verdict.to_dict()["constants"]
     assert (cost["words"], cost["shown_better"]) == ("always “a”", False)
     assert recall["unbeatable"]
+
+
+@pytest.mark.parametrize(("hits", "shown"), [(1, False), (3, False), (10, True)])
+def test_a_precision_of_1_is_that_of_the_rows_that_are_called(hits, shown):
+    y = np.arange(100) < 30  # by chance 3 of 10 are right: .3, .027 and 6e-6 of the time all of them
+    constant = constant_answer(evaluate(y, np.arange(100) < hits), "binary/precision")
+    low, _ = wilson(1.0, hits)
+    assert (constant.value, constant.difference) == pytest.approx((0.3, 0.7))
+    own = (1 - low) / 1.959963984540054
+    assert constant.standard_error == pytest.approx(math.hypot(own, math.sqrt(0.3 * 0.7 / 100)))
+    assert (constant.shown_better, constant.low > 0) == (shown, shown)
+    right = constant_answer(evaluate(y, y), "multiclass/accuracy")  # of all rows: McNemar's exact p
+    assert right.pvalue == pytest.approx(2 * 0.5**30)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -38,6 +40,17 @@ def test_the_smallest_difference_is_that_of_the_vector() -> None:
     assert resolution.rows_for(0.02) == pytest.approx(2127.0464, abs=1e-4)
     table = resolution.to_frame().set_index("name")
     assert table.loc["a", "rows_more"] == np.ceil(resolution.rows_for(0.04, "a") - 200)
+
+
+def test_a_copy_of_the_leader_needs_no_rows() -> None:
+    alone = compare(PAIR, rank_by="multiclass/matthews_corrcoef")
+    leader = alone.best.name
+    comparison = compare(PAIR | {f"{leader}2": PAIR[leader]}, rank_by="multiclass/matthews_corrcoef")
+    assert comparison.resolution.errors == pytest.approx(alone.resolution.errors)
+    assert comparison.resolution.smallest_difference > 0
+    assert f"between “{leader}” and “{leader}2”" not in comparison.summary()
+    only = compare({"x": PAIR[leader], "y": PAIR[leader]}, rank_by="multiclass/accuracy")
+    assert math.isnan(only.resolution.smallest_difference)
 
 
 def test_the_smallest_difference_of_other_metrics_is_that_of_their_errors() -> None:
