@@ -165,14 +165,22 @@ def _headline(ranking: Ranking, say: Say) -> str:
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
     some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
     those = maybe(ranking) if ties == len(ranking.standings) else some
-    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {chosen} {_leads(ranking)}."
+    leads = f"{chosen} {_leads(ranking)}"
+    if _shared(ranking):
+        leads = f"{fmt.listed([say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
+    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
+
+
+def _shared(ranking: Ranking) -> bool:
+    """True if the leader's value is that of another one, too."""
+    return sum(one.rank == 1 for one in ranking.standings) > 1
 
 
 def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     """The sentence on what chose among those that may be the best."""
     near = [(entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin]
     rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
-    return tie_sentence(near, len(ranking.tied), ranking.decision, rules, where, say, ranking.noun)
+    return tie_sentence(near, len(ranking.tied), ranking.decision, rules, where, say, ranking.noun, _shared(ranking))
 
 
 def _value(entry: Ranked) -> str:
@@ -204,7 +212,8 @@ def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list
         rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
         sentence = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
         if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
-            sentence = f"Its {title}{over} is {value}{rank and f'; its average rank{rank}'}."
+            its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
+            sentence = f"{its} is {value}{rank and f'; its average rank{rank}'}."
     return [" ".join([sentence, *selection, *_others(ranking, say), *selected(ranking)])]
 
 

@@ -211,8 +211,9 @@ def near_words(margin: float | None, criterion: Criterion) -> str:
 
 
 def tie_sentence(
-    near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str
-) -> list[str]:
+    near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str,
+    shared: bool = False,
+) -> list[str]:  # fmt: skip
     """The sentence on what chose among those that may be the best; nothing where there is only one.
 
     ``near``: the tied ones within the margin, in the decision's order.
@@ -220,6 +221,7 @@ def tie_sentence(
     ``rules``: the tie-breakers that were given.
     ``where``: the margin in words, from :func:`near_words`.
     ``noun``: "run" or "model".
+    ``shared``: whether another one has the same value.
     """
     if n_tied < 2:
         return []
@@ -228,7 +230,8 @@ def tie_sentence(
     if decision.by is not None:
         return [_by_rule(near, decision, decision.by, where, say, noun)]
     others = "the other" if n_tied == 2 else f"another of the {fmt.in_words(n_tied)}"
-    alone = f"Nothing but its score speaks for {chosen}: if {others} is cheaper or simpler, take that one."
+    but = "" if shared else "but its score "
+    alone = f"Nothing {but}speaks for {chosen}: if {others} is cheaper or simpler, take that one."
     if not asked:
         return [alone]
     if len(near) == 1:

@@ -78,16 +78,27 @@ def test_a_clear_leader_is_said_to_be_one(clear):
     assert "“B” leads with MCC" in repr(clear)
 
 
+def test_runs_of_one_value_lead_together():
+    y = np.repeat([0, 1], 50)
+    sides = (np.where(np.arange(100) % 10 == k, 1 - y, y) for k in (1, 2))
+    comparison = compare(dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall")
+    said = verdict(comparison)
+    apart = "Both runs may be the best; the test rows cannot tell them apart"
+    assert said[0] == f"{apart}. “a” and “b” lead with the same value."
+    assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
+    assert said[2] == "Nothing speaks for “a”: if the other is cheaper or simpler, take that one."
+
+
 def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(close))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
     apart = "the test rows cannot tell them apart"
-    assert said.startswith(f"Two of the 3 runs may be the best; {apart}. “{first}” scores highest. Its ")
-    assert f" is {value} [" in said
+    lead_together = f"“{first}” and “{second}” lead with the same value. The "  # both are right in as many rows
+    assert said.startswith(f"Two of the 3 runs may be the best; {apart}. {lead_together}")
+    assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
-    assert f"Nothing but its score speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
-    assert second not in said.split("Best guess")[0]
+    assert f"Nothing speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
     assert "equal" not in said.replace("equally", "")
     assert lead(close).endswith(", 2 of 3 runs may be the best")
 
