@@ -128,14 +128,9 @@ class ConstantAnswer:
 
 
 def constant_answer(
-    evaluation: BaseEvaluation,
-    metric: str,
-    *,
-    run: str = "",
-    rivals: FloatArray | None = None,
-    others: int = 0,
+    evaluation: BaseEvaluation, metric: str, *, run: str = "", rivals: FloatArray | None = None, others: int = 0,
     seed: int = 0,
-) -> ConstantAnswer | None:
+) -> ConstantAnswer | None:  # fmt: skip
     """The best constant answer of an evaluation by a metric, and the evaluation's gain over it.
 
     Parameters

@@ -180,13 +180,9 @@ class Differences:
 
 
 def paired_differences(
-    first: BaseEvaluation,
-    second: BaseEvaluation,
-    *,
-    metrics: Iterable[str] | None = None,
-    groups: Any = None,
+    first: BaseEvaluation, second: BaseEvaluation, *, metrics: Iterable[str] | None = None, groups: Any = None,
     confidence_level: float | None = None,
-) -> Differences:
+) -> Differences:  # fmt: skip
     """Compare two evaluations metric by metric.
 
     Parameters

@@ -248,18 +248,10 @@ def reach_of_best(
 
 
 def pairs(
-    values: FloatArray,
-    covariance: FloatArray,
-    errors: FloatArray,
-    confidence_level: float,
-    folded: bool = False,
-    degrees: FloatArray | None = None,
-    clustered: bool = False,
-    known: BoolArray | None = None,
-    widest: float = math.inf,
-    rows: Paired | None = None,
-    of_rows: IntArray | None = None,
-) -> Pairs:
+    values: FloatArray, covariance: FloatArray, errors: FloatArray, confidence_level: float, folded: bool = False,
+    degrees: FloatArray | None = None, clustered: bool = False, known: BoolArray | None = None,
+    widest: float = math.inf, rows: Paired | None = None, of_rows: IntArray | None = None,
+) -> Pairs:  # fmt: skip
     """All pairwise differences with family-wise p-values and simultaneous intervals; the runs that may be best.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
@@ -317,7 +309,7 @@ def pairs(
             careful[inside] = statistic[inside] = rows.statistic
         careful, statistic = (np.where(too_few, 0.0, one) for one in (careful, statistic))
 
-    def ends(quantile: FloatArray | float) -> FloatArray:
+    def upper_ends(quantile: FloatArray | float) -> FloatArray:
         """Upper ends; the lower ones are minus those of the transposed pair."""
         reach = np.broadcast_to(quantile, error.shape)
         high: FloatArray = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))[1]
@@ -340,26 +332,14 @@ def pairs(
         at_least = len(steps.largest) - np.searchsorted(np.sort(steps.largest), height, side="left")
         adjusted = np.where(height == 0, 1.0, (1 + at_least) / (1 + len(steps.largest)))
     tied = steps.pvalue > 1 - confidence_level
-    best_low, best_high = _from_best(ends(steps.quantile), apart & both, tied)
+    best_low, best_high = _from_best(upper_ends(steps.quantile), apart & both, tied)
     others = np.where(apart, gain, -np.inf)
-    high = np.where(too_few, np.nan, ends(reach))
-    return Pairs(
-        difference,
-        error,
-        statistic,
-        _square(single, upper, size),
-        _square(holm(single), upper, size),
-        _square(np.maximum(adjusted, plain), upper, size),
-        reach,
-        -high.T,
-        high,
-        np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size)),
-        steps.pvalue,
-        tied,
-        steps.critical,
-        best_low,
-        best_high,
-    )
+    high = np.where(too_few, np.nan, upper_ends(reach))
+    rival = np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size))
+    tests = (single, holm(single), np.maximum(adjusted, plain))
+    pvalue, by_holm, max_t = (_square(one, upper, size) for one in tests)
+    of_pairs = (difference, error, statistic, pvalue, by_holm, max_t, reach, -high.T, high, rival)
+    return Pairs(*of_pairs, steps.pvalue, tied, steps.critical, best_low, best_high)
 
 
 @dataclass(frozen=True, eq=False)

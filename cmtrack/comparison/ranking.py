@@ -291,12 +291,9 @@ class Ranking:
 
 
 def decided(
-    entries: Sequence[Ranked],
-    criterion: Criterion,
-    tie_breakers: Sequence[TieBreaker],
-    margin: float | None,
+    entries: Sequence[Ranked], criterion: Criterion, tie_breakers: Sequence[TieBreaker], margin: float | None,
     choose: bool = True,
-) -> tuple[tuple[Ranked, ...], Decision]:
+) -> tuple[tuple[Ranked, ...], Decision]:  # fmt: skip
     """The entries, best first, with what a tie-breaker may choose and what is chosen; and the decision."""
     entries = [replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin)) for one in entries]
     near = [one for one in entries if one.within_margin]
@@ -358,16 +355,9 @@ def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
 
 
 def rank(
-    candidates: Sequence[Candidate],
-    criterion: Criterion,
-    *,
-    tie_breakers: Sequence[TieBreaker] = (),
-    confidence_level: float = 0.95,
-    seed: int = 0,
-    margin: float | None = None,
-    choose: bool = True,
-    others: int = 0,
-) -> Ranking:
+    candidates: Sequence[Candidate], criterion: Criterion, *, tie_breakers: Sequence[TieBreaker] = (),
+    confidence_level: float = 0.95, seed: int = 0, margin: float | None = None, choose: bool = True, others: int = 0,
+) -> Ranking:  # fmt: skip
     """Rank runs of the same data.
 
     ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
@@ -400,16 +390,7 @@ def rank(
     if picked_from > 1:
         runs = _allow_for_selection(runs, criterion, evidence, confidence_level, seed, others)
     constants = _constants(runs, candidates, criterion, evidence, others, seed)
-    return Ranking(
-        runs,
-        criterion,
-        confidence_level,
-        decision,
-        margin,
-        constants,
-        picked_from=picked_from,
-        **arrays,
-    )
+    return Ranking(runs, criterion, confidence_level, decision, margin, constants, picked_from=picked_from, **arrays)
 
 
 def judged_by(
@@ -422,13 +403,9 @@ def judged_by(
 
 
 def _constants(
-    runs: Sequence[Ranked],
-    candidates: Sequence[Candidate],
-    criterion: Criterion,
-    evidence: Evidence,
-    others: int,
+    runs: Sequence[Ranked], candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, others: int,
     seed: int,
-) -> tuple[ConstantAnswer, ...]:
+) -> tuple[ConstantAnswer, ...]:  # fmt: skip
     """The constant answer for each metric, against the run with the best value."""
     made = []
     for m, name in enumerate(criterion.metrics):

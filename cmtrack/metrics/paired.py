@@ -126,18 +126,11 @@ class Paired:
 
     @classmethod
     def of(
-        cls,
-        values: FloatArray,
-        psi: FloatArray,
-        *,
-        bounds: tuple[float, float],
-        answers: Sequence[npt.NDArray[Any]] | None = None,
-        actual: IntArray | None = None,
-        weights: FloatArray | IntArray | None = None,
-        clusters: IntArray | None = None,
-        degrees: FloatArray | None = None,
-        ends: FloatArray | None = None,
-    ) -> Paired:
+        cls, values: FloatArray, psi: FloatArray, *, bounds: tuple[float, float],
+        answers: Sequence[npt.NDArray[Any]] | None = None, actual: IntArray | None = None,
+        weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None,
+        degrees: FloatArray | None = None, ends: FloatArray | None = None,
+    ) -> Paired:  # fmt: skip
         """Everything that differences need, by products of matrices.
 
         ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's own sign, also where
@@ -282,12 +275,9 @@ def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
 
 
 def _discordant(
-    values: FloatArray,
-    psi: FloatArray,
-    actual: IntArray | None,
-    weights: FloatArray | IntArray | None,
+    values: FloatArray, psi: FloatArray, actual: IntArray | None, weights: FloatArray | IntArray | None,
     clusters: IntArray | None,
-) -> Discordant | None:
+) -> Discordant | None:  # fmt: skip
     """The discordant rows of values that are shares of the same rows, as their influence functions show.
 
     That of a share has two values inside its denominator, for hits and misses, and is 0 outside.
