@@ -153,7 +153,9 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
-    apart = np.any(ranking.pair_intervals[:, 0], axis=0).tolist()  # no rows show a difference from a run that answers alike
+    apart = np.any(
+        ranking.pair_intervals[:, 0], axis=0
+    ).tolist()  # no rows show a difference from a run that answers alike
     others = [run for run, differs in zip(ranking.runs, apart, strict=True) if differs and run.standard_error > 0]
     level = ranking.confidence_level
     reach = normal_quantile(1 - (1 - level) / max(len(others), 1))  # Bonferroni's

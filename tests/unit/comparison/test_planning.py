@@ -124,7 +124,7 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
     needed = {run.name: comparison.resolution.rows_more(run.name) for run in comparison.runs[1:] if run.tied}
     for name, more in needed.items():
-        assert (f"“a” and “{name}”" in said) == (name not in equal and more > 0)
+        assert (f"between “a” and “{name}”" in said) == (name not in equal and more > 0)
     assert ("more would decide between" in said) == (not equal.issuperset(needed))
     assert ("Equivalent within" in said) == bool(equal)
     for run in [run for run in comparison.runs if run.name in equal]:
