@@ -25,6 +25,12 @@ def quoted(name: object) -> str:
     return f"“{one_line(name)}”"
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def elide(text: str, width: int) -> str:
     """`text` in at most `width` characters, cut in the middle."""
     if len(text) <= width:

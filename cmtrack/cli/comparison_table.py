@@ -11,7 +11,7 @@ from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.names import quoted
+from cmtrack.names import quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line
 
@@ -84,7 +84,8 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
     """Print excluded runs by reason, the most frequent first."""
-    lines = [f"{_names(names)}: {reason}" for reason, names in fmt.by_reason(left_out).items()]
+    by_reason = fmt.by_reason((quoted(name), reason) for name, reason in left_out)
+    lines = [f"{some_of(names, MAX_LISTED)}: {reason}" for reason, names in by_reason.items()]
     _print_list(console, head, lines, "reasons")
 
 
@@ -213,8 +214,3 @@ def _print_list(console: Console, head: str, lines: Sequence[str], what: str) ->
     for line in [*lines[:MAX_LISTED], *more]:
         console.print(Padding(plain(line), (0, 0, 0, 2), expand=False))
     console.print()
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(quoted, names[:MAX_LISTED]))
-    return shown if len(names) <= MAX_LISTED else f"{shown} and {len(names) - MAX_LISTED} more"

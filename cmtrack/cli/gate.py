@@ -251,7 +251,6 @@ def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
 
 
 def _required(check: GateResult | NotWorse) -> str:
-    """The requirement."""
     from cmtrack.evaluation.gates import GateResult
 
     if isinstance(check, GateResult):
@@ -260,7 +259,6 @@ def _required(check: GateResult | NotWorse) -> str:
 
 
 def _found(check: GateResult | NotWorse) -> str:
-    """The observed value."""
     from cmtrack.comparison.verdict import Outcome
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cmtrack.cli.frame import BadInput, bad_input, first_line
+from cmtrack.names import some_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +125,7 @@ def _near(name: str, names: Sequence[str]) -> str:
     near = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
-    shown = ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    return f"its columns are {shown}"
+    return f"its columns are {some_of([*map(repr, names)], 12)}"
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:

@@ -22,6 +22,7 @@ from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
+from cmtrack.names import some_of
 from cmtrack.statistics.inputs import FloatArray
 
 KINDS = ("auto", "folds", "seeds", "datasets")
@@ -72,7 +73,7 @@ class Blocks:
             kind_of_rows = "" if sure or not by_name else "folds"
         if self.kind == "auto" and kind_of_rows:
             return kind_of_rows
-        shown = "; ".join(_counted(f"{self.by} {', '.join(blocks[:8])}", blocks, 8) for blocks in by_rows.values())
+        shown = "; ".join(f"{self.by} {some_of(blocks, 8)}" for blocks in by_rows.values())
         if self.kind == "auto":
             raise ValueError(
                 "blocks must hold the same rows, as seeds do, or rows of their own, as folds and data sets do; the "
@@ -428,18 +429,13 @@ def _check_alike(table: Mapping[tuple[str, str], Candidate], blocks: Blocks, rea
     if strays:
         how = " and ".join(reason.value for reason in reasons)
         raise ValueError(
-            "the runs of a block must be judged on the same rows and alike, got "
-            + _counted(", ".join(strays[:6]), strays, 6)
-            + f" judged {how} than the others of their blocks, such as {next(iter(reasons.values()))}"
+            f"the runs of a block must be judged on the same rows and alike, got {some_of(strays, 6)}"
+            f" judged {how} than the others of their blocks, such as {next(iter(reasons.values()))}"
         )
 
 
 def _rows(candidate: Candidate) -> str:
     return f"{candidate.evaluation.statistics.digest.rows:,} rows"
-
-
-def _counted(text: str, items: Sequence[object], most: int) -> str:
-    return f"{text} and {len(items) - most} more" if len(items) > most else text
 
 
 def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:

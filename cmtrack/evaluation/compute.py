@@ -25,7 +25,7 @@ from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
 from cmtrack.metrics.spcc import ClassScores, Fisher
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.names import quoted
+from cmtrack.names import quoted, some_of
 from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
@@ -402,7 +402,7 @@ def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:
 
 def _list(names: Sequence[str], most: int = 8) -> str:
     if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+        return some_of(names, most)
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 

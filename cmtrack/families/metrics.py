@@ -26,7 +26,7 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.samples import Samples, Sums
 from cmtrack.metrics.views import Views
-from cmtrack.names import quoted
+from cmtrack.names import quoted, some_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FEW = 20
@@ -270,7 +270,7 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
         f"{quoted(name)} (n = {n:g})" for name, n in zip(statistics.families.names, held, strict=True) if 0 < n < FEW
     ]
     if few:
-        shown = ", ".join(few[:8]) + (f" and {len(few) - 8} more" if len(few) > 8 else "")
+        shown = some_of(few, 8)
         out.append(
             f"fewer than {FEW} labels of the {'family' if len(few) == 1 else 'families'} {shown}: approximate intervals"
         )

@@ -35,7 +35,7 @@ from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
-from cmtrack.names import quoted
+from cmtrack.names import quoted, some_of
 from cmtrack.untrusted import for_page, one_line
 
 SHORT = 60
@@ -63,15 +63,13 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def listed(names: Sequence[str], most: int = 3) -> str:
     """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
     if len(names) > most + 1:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+        return some_of(names, most)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 def in_row(names: Iterable[object], most: int) -> str:
     """``a, b, c``; of many names the first ``most`` and the number of the others."""
-    short_names = [short(name, 40) for name in names]
-    more = f" and {len(short_names) - most} more" if len(short_names) > most else ""
-    return ", ".join(short_names[:most]) + more
+    return some_of([short(name, 40) for name in names], most)
 
 
 def short(label: object, most: int = SHORT) -> str:

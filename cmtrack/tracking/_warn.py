@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from cmtrack import untrusted
 
@@ -24,3 +26,14 @@ def tell(message: str, stacklevel: int = 4) -> None:
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, without credentials or control characters of a server."""
     return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
+
+
+@contextmanager
+def mlflow_errors_as(what: str, kind: type[Exception] = ValueError) -> Iterator[None]:
+    """Raise MLflow's errors as another kind: what failed, and the first line of why."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        raise kind(f"{what}: {first_line(error)}") from None

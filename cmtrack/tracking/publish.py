@@ -20,7 +20,7 @@ from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.report.review.reproduce import given
-from cmtrack.tracking._warn import first_line
+from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
@@ -133,14 +133,8 @@ def review_of(run: Run) -> Run | None:
 
 
 def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> str:
-    from mlflow.exceptions import MlflowException
-
-    try:
+    with mlflow_errors_as(f"the review is logged as run {review}, but the alias {alias!r} was refused"):
         client.set_registered_model_alias(version.name, alias, version.version)
-    except MlflowException as error:
-        raise ValueError(
-            f"the review is logged as run {review}, but the alias {alias!r} was refused: {first_line(error)}"
-        ) from None
     client.set_tag(review, tag("alias"), f"{version.name}@{alias}")
     return f"models:/{version.name}@{alias} (version {version.version})"
 

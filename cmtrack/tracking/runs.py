@@ -15,7 +15,7 @@ from cmtrack import untrusted
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import artifacts, mlflow_inside
-from cmtrack.tracking._warn import first_line
+from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import client_for as client_for
@@ -137,17 +137,13 @@ def search(
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
     """Active runs page by page, filtered and ordered by the store; ValueError if the store refuses the filter."""
-    from mlflow.exceptions import MlflowException
-
     token, seen = None, 0
     while max_runs is None or seen < max_runs:
         size = PAGE if max_runs is None else min(PAGE, max_runs - seen)
-        try:
+        with mlflow_errors_as("the tracking store refused the search"):
             page = client.search_runs(
                 list(experiment_ids), filter_string, max_results=size, order_by=list(order_by), page_token=token
             )
-        except MlflowException as error:
-            raise ValueError(f"the tracking store refused the search: {first_line(error)}") from None
         yield from (from_entity(run, client) for run in page)
         seen += len(page)
         if progress is not None:
@@ -403,17 +399,13 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
 
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     """The model versions of a run and its logged models."""
-    from mlflow.exceptions import MlflowException
-
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))
     if run.model_ids:  # a run may have registered other models than the one that was judged
         judged = [version for version in versions if _model_id(version) in (*run.model_ids, None)]
         versions = judged or versions
     for model_id in run.model_ids:
-        try:
+        with mlflow_errors_as(f"the logged model {model_id!r} cannot be read"):
             source = client.get_logged_model(model_id).source_run_id
-        except MlflowException as error:
-            raise ValueError(f"the logged model {model_id!r} cannot be read: {first_line(error)}") from None
         if source and source != run.run_id:
             of_run = client.search_model_versions(f"run_id='{source}'")
             versions += [version for version in of_run if _model_id(version) == model_id]

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 from cmtrack import untrusted
 from cmtrack._lazy import needs
 from cmtrack.evaluation.catalog import lookup
+from cmtrack.names import some_of
 from cmtrack.tracking import artifacts, mlflow_inside, names, spool
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking._warn import first_line
@@ -144,8 +145,7 @@ def _replaced(
     warning = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
     stale = stale_metrics(run, package)
     if stale:
-        more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
-        warning += f"; MLflow keeps these metrics of it: {', '.join(stale[:5])}{more}"
+        warning += f"; MLflow keeps these metrics of it: {some_of(stale, 5)}"
     try:
         remove_old_files(client, run, package, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
@@ -220,23 +220,19 @@ def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = 
     A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
     meanwhile, and the second try ends as the first, that is a refusal, too. Exception if it may go better another time.
     """
-    try:
-        upload()
-        return ""
-    except Exception as error:
-        reason = _status_of(error)
-        if reason:
-            return reason
-        if asked is None or not _is_closed(error):
-            raise
-    asked()
-    try:
-        upload()
-    except Exception as error:
-        if _status_of(error) or _is_closed(error):
-            return _status_of(error) or "the connection was closed"
-        raise
-    return ""
+    for again in (False, True):
+        try:
+            upload()
+            return ""
+        except Exception as error:
+            reason = _status_of(error)
+            if reason:
+                return reason
+            if asked is None or not _is_closed(error):
+                raise
+        if not again:
+            asked()
+    return "the connection was closed"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

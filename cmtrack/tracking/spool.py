@@ -422,15 +422,11 @@ def _acquire(lock: Path) -> int | None:
             import fcntl
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         os.close(handle)
-        raise
-    except PermissionError:  # how Windows says that it is held
-        os.close(handle)
-        raise BlockingIOError from None
-    except OSError:  # a file system without locks
-        os.close(handle)
-        with contextlib.suppress(OSError):
+        if isinstance(error, (BlockingIOError, PermissionError)):  # the latter is how Windows says that it is held
+            raise BlockingIOError(*error.args) from None
+        with contextlib.suppress(OSError):  # a file system without locks
             os.unlink(lock)
         return None
     _held.add(handle)

@@ -25,7 +25,7 @@ from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.report import formatting as fmt
 from cmtrack.tracking import mlflow_inside
-from cmtrack.tracking._warn import first_line
+from cmtrack.tracking._warn import mlflow_errors_as
 from cmtrack.tracking.names import IMAGE_KEY, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, shown_uri
 from cmtrack.tracking.send import PROBE_SECONDS
@@ -154,13 +154,9 @@ def _compared(comparison: Comparison) -> list[Run]:
 
 
 def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> None:
-    from mlflow.exceptions import MlflowException
-
     for key, text in tags.items():
-        try:
+        with mlflow_errors_as(f"{shown_uri(client)} refused the tag {key}"):
             client.set_experiment_tag(experiment_id, key, text)
-        except MlflowException as error:
-            raise ValueError(f"{shown_uri(client)} refused the tag {key}: {first_line(error)}") from None
 
 
 # -- the version, and the form that it reads ------------------------------------------------------------------------
@@ -179,12 +175,8 @@ def server_version(client: MlflowClient) -> str:
         return untrusted.version(mlflow.__version__)
     if scheme not in ("http", "https"):
         raise ValueError(f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
-    from mlflow.exceptions import MlflowException
-
-    try:
+    with mlflow_errors_as(f"{shown_uri(client)} did not answer", ConnectionError):
         answer = mlflow_inside.get(client.tracking_uri, "/version", max_retries=1, timeout=PROBE_SECONDS)
-    except MlflowException as error:
-        raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
     if answer.status_code != 200:
         raise ValueError(f"{shown_uri(client)} answers {answer.status_code} when it is asked for its version")
     return untrusted.version(answer.text)

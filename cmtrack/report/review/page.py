@@ -15,7 +15,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
-from cmtrack.names import MAY_BE_BEST, SELECTED, distinct, quoted
+from cmtrack.names import MAY_BE_BEST, SELECTED, distinct, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
@@ -242,7 +242,7 @@ def _margin(comparison: Comparison) -> str:
 def _who(names: list[str], of: int) -> str:
     if len(names) == of:
         return "the run" if of == 1 else f"all {of} runs"
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return some_of(names, 6)
 
 
 def _reading(comparison: Comparison) -> str:
