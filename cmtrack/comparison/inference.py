@@ -229,7 +229,7 @@ def reach_of_best(
     ``others``: runs that were selected from, too, of which no errors are known; taken as independent, which is the most
     that errors that are not negatively correlated can do (Šidák; Slepian).
     """
-    has_error = variance > 0
+    has_error = variance > SAME * variance.max(initial=0)  # rounding is no error
     ratio = errors[:, has_error] / np.sqrt(variance[has_error])
     quantiles = []
     for sides in (1, 2):

@@ -26,14 +26,9 @@ def p_of(constant: ConstantAnswer) -> str:
 
 
 def constant_sentence(
-    constant: ConstantAnswer,
-    shown: str,
-    *,
-    several: str = "",
-    positive: Label | None = None,
-    catalog: Catalog = BUILT_IN,
-    say: Callable[[str], str] = quoted,
-) -> str:
+    constant: ConstantAnswer, shown: str, *, several: str = "", positive: Label | None = None,
+    catalog: Catalog = BUILT_IN, say: Callable[[str], str] = quoted,
+) -> str:  # fmt: skip
     """The sentence on a run not shown to be better than the constant answer; empty if it is.
 
     "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100

@@ -352,3 +352,13 @@ def test_a_crossing_needs_pairs_and_a_positive() -> None:
         crossing(PAIR["a"], evaluate(Y[:100], Y[:100]))
     with pytest.raises(ValueError, match="a crossing needs a metric that moves"):
         crossing(PAIR["a"], PAIR["b"], "calibration/error")
+
+
+def test_no_share_is_said_at_which_a_precision_of_one_row_is_better() -> None:
+    y = np.arange(200) < 100
+    one, many = evaluate(y, np.arange(200) < 1), evaluate(y, np.arange(200) < 120)
+    with pytest.raises(ValueError, match="a crossing needs a metric that rows move, got 'binary/precision' of 1"):
+        crossing(one, many, "binary/precision")
+    best = crossing(evaluate(y, y), many)  # all rows are right: these say what the accuracy of 1 is of
+    assert best.sentence() == "“A” at every share"
+    assert crossing(many, evaluate(y, np.arange(200) < 90), "binary/recall").pieces == ((0.0, 1.0, 1),)
