@@ -83,7 +83,9 @@ def test_runs_that_were_passed_over_count_as_independent_ones():
     assert of_best == pytest.approx(norm.ppf(0.975 ** (1 / 10)), abs=0.02)  # Šidák
     assert of_any == pytest.approx(norm.ppf(0.5 + 0.95 ** (1 / 10) / 2), abs=0.02)
     assert inference.reach_of_best(independent[:, :1], np.ones(1), 0.95) == pytest.approx([1.96, 1.96], abs=0.01)
-    rounded = np.column_stack((independent[:, :1], np.full(len(independent), 1e-9)))  # and one of which it leaves a rest
+    rounded = np.column_stack(
+        (independent[:, :1], np.full(len(independent), 1e-9))
+    )  # and one of which it leaves a rest
     assert inference.reach_of_best(rounded, np.array([1, 4e-33]), 0.95) == pytest.approx([1.96, 1.96], abs=0.01)
     none = inference.reach_of_best(np.zeros((9, 2)), np.zeros(2), 0.95, others=3)  # without any error of their own
     assert none == pytest.approx([norm.ppf(0.975 ** (1 / 4)), norm.ppf(0.5 + 0.95 ** (1 / 4) / 2)])
