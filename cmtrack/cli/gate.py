@@ -205,9 +205,7 @@ def _print(
 
     console.print(Text(_heading(verdict), style="bold"))
     console.print(plain(_judged(verdict, run, samples, quoted)))
-    table = new_table("")
-    for head in ("required", "value", ""):
-        table.add_column(head, overflow="fold")
+    table = new_table("", "required", "value", "", right=0, overflow="fold")
     for check in verdict.checks:
         value = _found(check)
         table.add_row(plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed])

@@ -65,9 +65,8 @@ def _print(waiting: Sequence[Waiting], where: str) -> None:
         return
     from cmtrack.cli.summary import new_table
 
-    table = new_table(f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}")
-    for head in ("entry", "made", "what", "meant for", "size"):
-        table.add_column(head, overflow="fold")
+    title = f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}"
+    table = new_table(title, "entry", "made", "what", "meant for", "size", right=0, overflow="fold")
     for entry in waiting:
         size = f"{entry.size / 1e6:.1f} MB"
         table.add_row(*map(plain, (entry.name, entry.made, entry.what, entry.meant_for, size)))

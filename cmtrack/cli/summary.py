@@ -16,7 +16,7 @@ from cmtrack.report import narrative
 from cmtrack.report.views import view_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, OverflowMethod
     from rich.table import Table
 
     from cmtrack.evaluation.segments import SegmentTable
@@ -101,7 +101,7 @@ def print_warnings(console: Console, warnings: Iterable[str]) -> None:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 
 
-def new_table(title: str, *heads: str, right: int | None = None) -> Table:
+def new_table(title: str, *heads: str, right: int | None = None, overflow: OverflowMethod = "ellipsis") -> Table:
     """A table in the one style of all commands; the first ``right`` columns after the first, or all, align right."""
     from rich import box
     from rich.table import Table
@@ -111,7 +111,7 @@ def new_table(title: str, *heads: str, right: int | None = None) -> Table:
     table = Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
     for k, head in enumerate(heads):
         numbers = 0 < k <= (len(heads) if right is None else right)
-        table.add_column(plain(head), justify="right" if numbers else "left", overflow="ellipsis" if k else "fold")
+        table.add_column(plain(head), justify="right" if numbers else "left", overflow=overflow if k else "fold")
     return table
 
 
@@ -172,10 +172,8 @@ def _cell(value: float, ends: tuple[float, float] | None) -> Any:
 
 
 def _reduced(step: Any) -> Table:
-    table = new_table(f"Grouped: {fmt.short(step.name)}")
-    table.add_column("actual / predicted", overflow="fold")
-    for group in (*step.labels, "IM"):
-        table.add_column(plain(fmt.short(group, 20)), justify="right", overflow="fold")
+    groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
+    table = new_table(f"Grouped: {fmt.short(step.name)}", "actual / predicted", *groups, overflow="fold")
     for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
         table.add_row(plain(fmt.short(group, 30)), *(fmt.count(v.item()) for v in counts), fmt.count(im.item()))
     table.add_row("IM", *(fmt.count(im.item()) for im in step.mismatches), "0", style="dim")

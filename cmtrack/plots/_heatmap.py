@@ -217,15 +217,17 @@ class _Cells(AxesImage):
         if isinstance(renderer, SvgRenderer) and shown is not None and shown.size <= MOST_CELLS:
             left, right, low, top = self.get_extent()
             (x, y), (to_x, to_y) = self.axes.transData.transform([(left, low), (right, top)])
-            colours = np.array(self.to_rgba(shown), dtype=np.float64)
-            opacity = self.get_alpha()
-            if opacity is not None:  # on white, as their texts are chosen for
-                colours = 1 - np.asarray(opacity)[..., None] * (1 - colours)
-            renderer.draw_cells(colours, (x, y, to_x, to_y), self.cells)
+            renderer.draw_cells(_on_white(self, shown), (x, y, to_x, to_y), self.cells)
             if renderer.raster is None:
                 return
             renderer = renderer.raster
         super().draw(renderer, *args, **kwargs)
+
+
+def _on_white(image: AxesImage, values: Any) -> FloatArray:
+    # as they are seen on white, which texts are chosen for
+    colours, opacity = np.asarray(image.to_rgba(values), dtype=np.float64), image.get_alpha()
+    return colours if opacity is None else 1 - np.asarray(opacity)[..., None] * (1 - colours)
 
 
 def write_cells(
@@ -238,12 +240,7 @@ def write_cells(
     bold: npt.NDArray[np.bool_] | None = None,
 ) -> None:
     """Write a text into each cell of `image`, in the colour that reads best, `bold` where that is true."""
-    norm = np.ma.masked_invalid(values)
-    drawn = np.asarray(image.to_rgba(norm), dtype=np.float64)
-    opacity = image.get_alpha()
-    if opacity is not None:  # on white
-        drawn = 1 - np.asarray(opacity)[..., None] * (1 - drawn)
-    colours = contrast(drawn.reshape(-1, 4))
+    colours = contrast(_on_white(image, np.ma.masked_invalid(values)).reshape(-1, 4))
     words = [texts(i, j) for i, j in np.ndindex(values.shape)]
     inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
     places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
