@@ -226,13 +226,9 @@ def within_bounds(
 
 
 def least_correlation(
-    values: FloatArray,
-    errors: FloatArray,
-    n: FloatArray,
-    confidence_level: float = 0.95,
-    degrees: float = math.inf,
+    values: FloatArray, errors: FloatArray, n: FloatArray, confidence_level: float = 0.95, degrees: float = math.inf,
     many: int | None = None,
-) -> Interval | None:
+) -> Interval | None:  # fmt: skip
     """Interval of the least of m correlations: from the lowest lower end to the lowest simultaneous upper end.
 
     The least estimate is biased downward, and where several true values are alike it is far from normal. The least

@@ -99,7 +99,8 @@ class Paired:
         Of a share of the same rows.
     differing : ndarray of shape (R, R) or None
         Number of rows, or clusters, that are not answered alike, where that is known and needed: of a share only to
-        tell runs that are right in the same rows from runs that answer alike.
+        tell runs that are right in the same rows from runs that answer alike. Of enough clusters minus the number of
+        their rows, where these are few.
     clustered : bool
 
     Examples
@@ -194,7 +195,8 @@ class Paired:
         """The reason why two have no interval; empty where they have one."""
         if self.too_few[i, j]:
             assert self.differing is not None  # it is too small
-            number, unit = int(self.differing[i, j]), "cluster" if self.clustered else "row"
+            number = abs(int(self.differing[i, j]))
+            unit = "cluster" if self.clustered and self.differing[i, j] > 0 else "row"
             return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
         return "the rows do not tell the error of the difference" if self.untold[i, j] else ""
 
@@ -331,18 +333,20 @@ def _discordant(
 def _differing(
     answers: Sequence[npt.NDArray[Any]], weights: FloatArray | IntArray | None, clusters: IntArray | None
 ) -> IntArray:
-    """Number of rows, or clusters, that two of R do not answer alike, (R, R)."""
+    """Number of rows, or clusters, that two of R do not answer alike, (R, R); minus that of few rows in clusters."""
     codes = np.stack(answers)
     counts = np.ones(codes.shape[1], dtype=np.int64)
     if weights is not None:
-        repeated = weights.dtype.kind == "i" and clusters is None
-        counts = np.asarray(weights if repeated else weights > 0, dtype=np.int64)
+        counts = np.asarray(weights if weights.dtype.kind == "i" else weights > 0, dtype=np.int64)
     if clusters is not None:
         order = np.argsort(clusters, kind="stable")
         order = order[counts[order] > 0]
-        codes, (_, starts) = codes[:, order], np.unique(clusters[order], return_index=True)
+        codes, counts, (_, starts) = codes[:, order], counts[order], np.unique(clusters[order], return_index=True)
     out = np.zeros((len(codes), len(codes)), dtype=np.int64)
     for i in range(len(codes) - 1):
         apart = codes[i + 1 :] != codes[i]
-        out[i, i + 1 :] = apart @ counts if clusters is None else np.logical_or.reduceat(apart, starts, axis=1).sum(1)
+        rows = out[i, i + 1 :] = apart @ counts
+        if clusters is not None:  # that hold ten rows, or they say no more than rows do
+            held = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
+            out[i, i + 1 :] = np.where((rows < FEWEST_ROWS) & (held >= FEWEST_CLUSTERS), -rows, held)
     return np.asarray(out + out.T)

@@ -97,6 +97,15 @@ def test_few_clusters_that_differ_have_no_interval_but_words():
     assert row.reason == ""
 
 
+@pytest.mark.parametrize(("rows", "told"), [(6, False), (9, False), (10, True)])
+def test_clusters_of_one_row_say_no_more_than_rows(rows, told):
+    name, groups = "multiclass/matthews_corrcoef", np.arange(899)
+    plain = paired_differences(*discordant(rows, 0, 899))[name]
+    row = paired_differences(*discordant(rows, 0, 899, groups=groups))[name]
+    assert (row.reason == "", math.isfinite(row.low)) == (told, told)
+    assert row.reason == plain.reason
+
+
 def test_equal_predictions_differ_by_nothing():
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
