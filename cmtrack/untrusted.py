@@ -282,6 +282,7 @@ def parsed_yaml(content: bytes, what: str) -> Any:
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    too_deep = f"{what} must not be nested more deeply than {_DEEPEST} times"
 
     class Loader(base):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -300,9 +301,11 @@ def parsed_yaml(content: bytes, what: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 raise yaml.YAMLError(f"{what} must have no anchors and no aliases")
             if depth > _DEEPEST:
-                raise yaml.YAMLError(f"{what} must not be nested more deeply than {_DEEPEST} times")
+                raise yaml.YAMLError(too_deep)
         return yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
+        if getattr(error, "context", None) == "while increasing flow level":  # libyaml looks ahead, to its own limit
+            error = yaml.YAMLError(too_deep)
         raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
 
 

@@ -15,6 +15,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -418,18 +419,26 @@ def with_file_fault(action: Callable[[], Any], root: Path, kind: str = DIES, at:
     child = os.fork()
     if child == 0:
         faults = _FileFaults(root, kind, at)
+        content = b""
         try:
             faults.install()
             try:
                 result = action()
             except (Exception, KeyboardInterrupt) as error:
                 result = f"{type(error).__name__}: {error} {' '.join(getattr(error, '__notes__', ()))}".strip()
-            os.write(write, pickle.dumps((result, faults.count, faults.last)))
+            content = pickle.dumps((result, faults.count, faults.last))
+        except BaseException:
+            content = pickle.dumps(traceback.format_exc())
         finally:
+            os.write(write, content)
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         content = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert content or os.waitstatus_to_exitcode(status) == 9
-    return Ended(False, *pickle.loads(content)) if content else Ended(True, None, at, "")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == 9:
+        return Ended(True, None, at, "")
+    assert content, f"the forked process ended with {code}"
+    ended = pickle.loads(content)
+    assert not isinstance(ended, str), ended
+    return Ended(False, *ended)
