@@ -765,7 +765,7 @@ def test_names_that_reorder_text_stay_text(browser, tmp_path):
 
 def test_what_a_run_adds_to_the_page_is_small():
     """Eleven classes: at most 4 kB a run, beside what is counted by score."""
-    y, models = random_models([2.5] * 12, n=2000, k=11)
+    y, models = random_models([2.5] * 4, n=1000, k=11)
     grouping = Grouping({"low": range(5), "high": range(5, 11)}, positive="high")
     runs = {f"run {number_}": evaluate(y, y_prob=p, grouping=grouping) for number_, p in enumerate(models)}
     data = json.loads(payload(compare(runs)))

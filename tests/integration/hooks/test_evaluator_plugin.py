@@ -485,8 +485,8 @@ def test_columns_of_the_data_are_segments(frame, problem):
         own = found.segments["region"][value].metrics["multiclass/accuracy"]
         assert own == expected[value].metrics["multiclass/accuracy"]
     x, y, model = problem
+    info = logged_model(model, x)
     with mlflow.start_run() as run:
-        info = mlflow.sklearn.log_model(model, name="model")
         data = x.assign(y=y, region=np.arange(len(y)) % 2)
         mlflow_evaluate(
             model=info.model_uri, data=data, targets="y", model_type="classifier", evaluators=["cmtrack"],

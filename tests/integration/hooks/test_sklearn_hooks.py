@@ -490,7 +490,9 @@ def test_candidates_of_several_metrics_go_by_the_one_that_chose(store, data):
 
 
 @pytest.fixture
-def autologging(store):
+def autologging(store, monkeypatch):
+    """Models are logged too; what they require is not found out, for which each is loaded in a process of its own."""
+    monkeypatch.setattr("mlflow.models.infer_pip_requirements", lambda *_, fallback: fallback)
     mlflow.sklearn.autolog(log_models=True, silent=True)
     yield store
     mlflow.sklearn.autolog(disable=True, silent=True)
