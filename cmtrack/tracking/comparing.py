@@ -165,6 +165,8 @@ def compare_by(
     listed = replace(
         listed,
         runs=tuple(replace(run, model_size=size.result()) for run, size in zip(wanted.values(), sizes, strict=True)),
+        stopped=tuple(stop for stop in listed.stopped if stop.run.run_id not in wanted),  # the baseline is judged
+        passed_over=tuple(run for run in listed.passed_over if run.run_id not in wanted),
         unreadable=tuple(unreadable),
         baseline=baseline,
         notes=(*problems, *listed.notes),

@@ -1250,6 +1250,19 @@ def test_runs_of_a_store_are_compared_and_what_is_unreadable_is_said() -> None:
     assert [run.name for run in only.runs] == ["x", "y"]
 
 
+def test_a_baseline_that_a_gate_stops_or_the_limit_passes_over_is_judged_once() -> None:
+    store = Held(a=right(30), b=right(38), c=right(20))
+
+    def compared(**how: Any) -> Any:
+        given = {"rank_by": "multiclass/accuracy", "experiment_names": ["party"], "against": "c" * 32} | how
+        return comparing.compare_by(CompareOptions(**given), clients=[store])
+
+    stopped = compared(require=["multiclass/accuracy > 0.8"])
+    assert (sorted(stop.run.name for stop in stopped.failed), [run.name for run in stopped.runs]) == (["a", "c"], ["b"])
+    short = compared(limit=1)
+    assert ([run.name for run in short.runs], [run.name for run in short.passed_over]) == (["b", "c"], ["a"])
+
+
 def test_a_metric_of_ones_own_is_taken_from_the_first_run_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     gain, loss = (Metric(f"own/{name}", lambda b: b.tp - b.fp, of="binary") for name in ("gain", "loss"))
     asked: list[str] = []
