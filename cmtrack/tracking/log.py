@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -182,7 +183,7 @@ def log_evaluation(
                     evaluation = evaluation.asking(headline=check_headline(options["headline"]))
             else:
                 scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
-                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "weight": sample_weight}
+                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "sample_weight": sample_weight}
                 evaluation = evaluate(
                     evaluation_or_y_true,
                     y_pred,
@@ -282,13 +283,13 @@ def _run_alone(
     run_id: str | None, prefix: str, step: int | None, on_existing: str, predictions: bool | str
 ) -> Destination:
     """The destination where an option is wrong: the run, if it is known, and what is right."""
-    rows = settings.safe(predictions)
-    try:
+    wanted = Destination(predictions=settings.safe(predictions))
+    with contextlib.suppress(Exception):
         check_prefix(prefix)  # under another one it would take another evaluation's place
         instead = "replace" if on_existing == "replace" else "error"
-        return Destination(chosen_run(run_id), prefix, step, on_existing=instead, predictions=rows)
-    except Exception:
-        return Destination(predictions=rows)
+        wanted = replace(wanted, prefix=prefix, step=step, on_existing=instead)
+        wanted = replace(wanted, run_id=chosen_run(run_id))
+    return wanted
 
 
 def chosen_run(run_id: str | None) -> str:

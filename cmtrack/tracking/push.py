@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NAME_ONE = "name an experiment for it (--experiment NAME, or experiment_name=)"
 HOW_TO_EVALUATE = (
     f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the arrays (y_true, "
-    "y_pred, y_prob, weight), give them to cmtrack.log_evaluation, and remove the folder"
+    "y_pred, y_prob, sample_weight), give them to cmtrack.log_evaluation, and remove the folder"
 )
 
 

@@ -365,9 +365,10 @@ def test_bad_input_warns_keeps_the_inputs_and_logs_nothing(store, seven_classes)
     y, p = seven_classes
     said = "y_prob must have shape .*inputs are kept in .*; `cmtrack spool` says how to log them"
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match=said):
-        result = log_evaluation(y, y_prob=p[:, :5])
+        result = log_evaluation(y, y_prob=p[:, :5], sample_weight=np.ones(len(y)))
     assert result.status == "failed"
     with np.load(result.path / "inputs.npz", allow_pickle=False) as kept:
+        assert sorted(kept) == ["sample_weight", "y_prob", "y_true"]  # as log_evaluation takes them
         np.testing.assert_array_equal(kept["y_true"], y)
         np.testing.assert_array_equal(kept["y_prob"], p[:, :5])
     data = store.get_run(run.info.run_id).data
@@ -381,6 +382,15 @@ def test_warnings_turned_into_errors_do_not_end_a_training(store, seven_classes,
         warnings.simplefilter("error")
         assert log_evaluation(y, y_prob=p).status == "saved"
     assert "no run is active" in capsys.readouterr().err
+
+
+def test_an_evaluation_that_no_run_is_active_for_keeps_its_prefix_and_step(store, seven_classes):
+    y, p = seven_classes
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        result = log_evaluation(y, y_prob=p, prefix="val/", step=4)
+    package = read(result.path)
+    assert (package.run_id, package.prefix, package.step) == (None, "val/", 4)
+    assert package.metrics["val/multiclass/accuracy"] == result.evaluation.metrics["multiclass/accuracy"]
 
 
 def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
