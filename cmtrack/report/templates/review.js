@@ -238,8 +238,9 @@
     var text = found.says + ": ";
     if (isNaN(found.rows[best].value)) { text = found.says + ", no run has a value."; }
     else {
-      text += runs[best].name + (best === own ? ", the chosen run," : "") + " is first of " + runs.length + ", " + shownRow(found.rows[best]) + unit + ".";
-      if (best !== own && found.rows[own].rank === 1) { text += " The chosen run, " + chosen.name + ", has the same value."; }
+      var firsts = places.filter(function (place) { return found.rows[place].rank === 1; }).map(function (place) { return runs[place].name; });
+      text += firsts.slice(0, -1).join(", ") + (firsts[1] ? " and " : "") + firsts.slice(-1) + (best === own && !firsts[1] ? ", the chosen run," : "") + (firsts[1] ? " are" : " is") + " first of " + runs.length + ", " + shownRow(found.rows[best]) + unit + ".";
+      if (firsts[1] && found.rows[own].rank === 1) { text += " The chosen run, " + chosen.name + ", is one of them."; }
       else if (best !== own) {
         text += " The chosen run, " + chosen.name + ", is " + (found.rows[own].rank === null ? "without a value." : "number " + found.rows[own].rank + ", " + shownRow(found.rows[own]) + ".");
       }

@@ -126,6 +126,29 @@ def test_decision_and_ranking_begin_on_the_first_screen(browser, tmp_path, width
     page.close()
 
 
+TOPS = (
+    "rows => rows.map(row => [3, 4].map(k => row.cells[k].firstChild).map(node => { const range = "
+    "document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect().top; }))"
+)
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_on_a_narrow_page_an_interval_stands_beside_its_value_and_a_short_name_on_one_line(browser, tmp_path, width):
+    y, models = random_models((1.5, 1.55, 0.2), n=400)
+    runs = {name: evaluate(y, y_prob=p) for name, p in zip(("forest", "network", "nearest"), models, strict=True)}
+    runs["baseline"] = evaluate(y, np.zeros_like(y))
+    path = compare(runs, rank_by="multiclass/matthews_corrcoef").report(tmp_path / "review.html")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+    for table in ("table.ranking tbody tr", "table.answer tbody tr"):
+        rows = page.locator(table).evaluate_all(TOPS)
+        assert len(rows) == 3
+        assert all(abs(value - interval) < 6 for value, interval in rows), (table, rows)
+    left_out = page.locator("td.run:text-is('baseline')").last
+    assert max(left_out.evaluate_all(HEIGHTS)) < 30
+    page.close()
+
+
 HEIGHTS = """cells => cells.map(cell => {
   const range = document.createRange();
   range.selectNodeContents(cell);

@@ -646,6 +646,19 @@ def test_few_runs_have_no_filter_and_one_run_no_rival(page, browser, evaluations
     opened.close()
 
 
+def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path):
+    (_, good), (_, better), (_, bad), *_ = evaluations.items()
+    runs = {"poor": bad, "twin": better, "other twin": better, "good": good}
+    opened, errors = open_page(browser, compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "twins.html"))
+    choose(opened, "metric", "Brier score")
+    said = "By Brier score: “other twin” and “twin” are first of 4, {:.3f} ".format(better.metrics["probability/brier"])
+    text = opened.locator("#ask-answer").inner_text()
+    assert text.startswith(said)
+    assert ". The chosen run, “other twin”, is one of them. " in text
+    assert errors == []
+    opened.close()
+
+
 @pytest.fixture(scope="module")
 def kinds():
     """Reviews of which some questions cannot be asked."""
