@@ -59,7 +59,7 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (FPR, TPR) of the predicted labels, which in general does not lie on the curve.
+        (false positive rate, recall) of the predicted labels, which in general does not lie on the curve.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
@@ -99,7 +99,7 @@ def plot_roc(
         ax.axhline(top, color=INK, linewidth=1.0, linestyle="--")
         write_beside(ax, fold(ceiling_words(top), extent_points(ax)[0]), (0.0, top), (5, 3), va="bottom")
     if operating_point is not None:
-        mark_operating_point(ax, operating_point, ("FPR", "recall"))
+        mark_operating_point(ax, operating_point, ("false positive rate", "recall"))
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
     legend_below(ax)
     return page.finish()

@@ -217,9 +217,7 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
 
 def difference_map() -> Colormap:
     """Orange (bad) over white (no difference) to blue (good)."""
-    return ramp(
-        "cmtrack_difference", "#b34e00", "#e07b2e", "#f8c9a0", "#ffffff", "#a8d0ec", "#3a94cc", "#0067a3"
-    )  # fmt: skip
+    return ramp("cmtrack_difference", "#b34e00", "#e07b2e", "#f8c9a0", "#ffffff", "#a8d0ec", "#3a94cc", "#0067a3")
 
 
 def _norm(top: float, *, linear: bool) -> Normalize:

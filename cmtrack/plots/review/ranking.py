@@ -191,12 +191,8 @@ def _draw_panel(
     open_axes(ax, "x")
     ax.spines["left"].set_visible(False)
     low, high = _range(centres, limits, tied, zero)
-    look: dict[str, Any] = {
-        "transform": ax.get_yaxis_transform(),
-        "facecolor": BAND,
-        "edgecolor": "none",
-        "zorder": 0.2,
-    }
+    across = ax.get_yaxis_transform()
+    look: dict[str, Any] = {"transform": across, "facecolor": BAND, "edgecolor": "none", "zorder": 0.2}
     for top in np.flatnonzero(tied & ~tied.all()) - 0.5:
         ax.add_patch(Rectangle((0.0, float(top)), reach, 1, clip_on=False, **look))
     beyond = False
@@ -226,7 +222,7 @@ def _draw_panel(
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
-    beside = ax.get_yaxis_transform() + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
+    beside = across + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
     for row, words in enumerate(texts):
         ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=_FONT, color=INK, gid=f"{RUN}{row}")
     return beyond

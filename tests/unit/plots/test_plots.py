@@ -212,7 +212,7 @@ def test_roc_with_ceiling() -> None:
     assert "AUC 0.583 (interval 0.157 to 1.000)" in legend[0]
     assert "normalised AUC 0.875" in legend[0]
     assert legend[1] == "chance: AUC 0.333"
-    assert legend[2] == "predicted labels: FPR 0.250, recall 0.600"
+    assert legend[2] == "predicted labels: false positive rate 0.250, recall 0.600"
     assert "promoter" in main_axes(figure).get_ylabel()
 
 
