@@ -350,7 +350,7 @@ RUNS = (
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank of each run; that of the first is that of being the best.",
+        "The probability of each rank of each run; that of rank 1 is the probability of being the best.",
         of_comparisons.rank_distribution_figure,
     ),
     FigureEntry(

@@ -185,7 +185,7 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
             [plain(row["shown"]), row["rows"], *(plain(f"{one['value']} {one['interval']}") for one in row["cells"])]
             for row in table["rows"]
         ]
-        shown = markdown_table([table["name"], "samples", *table["heads"]], body)
+        shown = markdown_table([table["name"], "rows", *table["heads"]], body)
         lines += ["", *shown, "", *(f"- {plain(text)}" for text in table["gaps"])]
     if evaluation.warnings:
         lines += ["", "### What not to trust", "", *(f"- {plain(text)}" for text in evaluation.warnings)]

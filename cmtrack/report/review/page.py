@@ -208,9 +208,9 @@ def _methods(comparison: Comparison) -> list[str]:
             "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
             "The probabilities of being the best, and of each rank, are posterior: true values are taken as normally "
             "distributed, with a spread that is estimated from the runs. This corrects for the luck of the leader; "
-            "counts of resamples do not. Near-twins share theirs. Two runs do not give the spread, so they have none; "
-            "with fewer than five runs they are rough. A range of ranks begins at 1 where the run may be the best, "
-            "ends by the posterior, and is for each run alone.",
+            "counts of resamples do not. Near-twins share one probability. Two runs do not give the spread, so they "
+            "have none; fewer than five runs give rough ones. A range of ranks begins at 1 where the run may be the "
+            "best; its other end is from the posterior. It is for each run alone.",
             "The interval of the leader allows for its selection: its end on the side of the worse values is "
             "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
             "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",

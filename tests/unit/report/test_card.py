@@ -21,6 +21,7 @@ def test_a_card_has_the_words_of_the_report_the_intervals_the_data_and_the_segme
     assert len([line for line in text.splitlines() if line.endswith((" higher |", " lower |"))]) >= 8
     assert "### What was evaluated?" in text
     assert evaluation.labels_digest.replace("_", "\\_") in text
+    assert "| “region” | rows |" in text
     assert "| north\\|a | 100 |" in text
     assert ("### What not to trust" in text) == bool(evaluation.warnings)
     few = evaluate(y[:12], y_prob=p[:12], labels=[0, 1, 2])
