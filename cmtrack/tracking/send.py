@@ -154,7 +154,7 @@ def _replaced(
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """A client for one store; MLflow's default, for None too, has the registry that is set.
+    """A client for one store, by default the current one, which keeps the model registry that is set.
 
     ConnectionError if the tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
     """
