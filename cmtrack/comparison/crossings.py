@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
-from cmtrack.comparison.differences import at_end
+from cmtrack.comparison.differences import at_end, paired
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.transport import COUNTED
@@ -149,9 +149,9 @@ def crossing(
     shares = 1 / (1 + np.exp(-np.linspace(-end, end, SHARES)))
     entry, squares, sides = first.catalog.lookup(metric), None, (first, second)
     sign = -1.0 if entry.better == "lower" else 1.0
-    for side, six in ((first, first.binary), (second, second.binary)):  # of what a precision of 1 is, no row tells
-        known = () if six is None else (side.n_samples, six.actual_positives, six.actual_negatives)
-        if metric in side.metrics and at_end(side, metric)[2] and side.size_of(metric) not in known:
+    pair = paired(sides, metric) if all(metric in side.metrics for side in sides) else None
+    for side in sides if pair is not None and pair.shares is None else ():  # of what a precision of 1 is, no row tells
+        if at_end(side, metric)[2]:
             raise ValueError(f"a crossing needs a metric that rows move, got {metric!r} of {side.metrics[metric]:g}")
     if entry.of in COUNTED and rows.clusters is None:
         both, squares = _cells(rows, others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -362,3 +363,13 @@ def test_no_share_is_said_at_which_a_precision_of_one_row_is_better() -> None:
     best = crossing(evaluate(y, y), many)  # all rows are right: these say what the accuracy of 1 is of
     assert best.sentence() == "“A” at every share"
     assert crossing(many, evaluate(y, np.arange(200) < 90), "binary/recall").pieces == ((0.0, 1.0, 1),)
+
+
+@pytest.mark.parametrize("more", [{"sample_weight": np.linspace(0.5, 2, 200)}, {"groups": np.arange(200) // 4}])
+def test_recalls_of_1_cross_with_sampling_weights_and_clusters_too(more: dict[str, Any]) -> None:
+    y = np.arange(200) < 100
+    every, fewer = (evaluate(y, np.arange(200) < called, **more) for called in (120, 60))
+    assert crossing(every, fewer, "binary/recall").pieces == ((0.0, 1.0, 1),)
+    assert crossing(evaluate(y, y, **more), fewer, "multiclass/accuracy").pieces[-1][-1] == 1
+    with pytest.raises(ValueError, match="a crossing needs a metric that rows move, got 'binary/precision' of 1"):
+        crossing(fewer, every, "binary/precision")
