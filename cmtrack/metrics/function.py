@@ -20,10 +20,13 @@ class Function:
         The part that holds for independent rows only, and is left out with clusters.
     scale : str
         The word for the interval that :meth:`bracket` makes; empty where it makes none.
+    of_labels : bool
+        True where no prediction matters: of the same rows it is the same.
     """
 
     independent: ClassVar[str] = ""
     scale: ClassVar[str] = ""
+    of_labels: Any = False
 
     def __call__(self, argument: Any) -> Any:
         """The value, or that of each class; NaN where it is undefined."""

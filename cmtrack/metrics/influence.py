@@ -52,6 +52,8 @@ class Influence:
         Evaluations of the same rows answer those alike whose codes are equal: only the others move a difference.
         """
         step = parts.get("step", "")
+        if metric.function.of_labels:
+            return np.zeros(len(self.rows), dtype=np.int64)
         if metric.needs == "probabilities" or metric.of == "decisions":
             weights = np.random.default_rng(0).random(len(self.rows.labels))
             return np.asarray((self.probabilities * weights).sum(axis=1))

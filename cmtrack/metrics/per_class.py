@@ -81,6 +81,11 @@ class ClassCount(Function):
 
     mismatches: bool = False
 
+    @property
+    def of_labels(self) -> bool:
+        """True of all samples of a class."""
+        return not self.mismatches
+
     def __call__(self, table: Table) -> FloatArray:
         """The count of each class, shape (K,)."""
         if not self.mismatches:

@@ -131,6 +131,8 @@ def effective_share(statistics: Statistics) -> float:
 class Actual(Fraction):
     """Share of the samples that are positive."""
 
+    of_labels = True
+
     def __call__(self, s: TwoClasses) -> Any:
         """The share of positives."""
         return s.n1 / s.n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import mlflow
 import numpy as np
@@ -72,6 +72,14 @@ def test_a_model_does_not_differ_from_itself():
     known = [row for row in found.rows if math.isfinite(row.standard_error)]
     assert len(known) > 40
     assert all(row.difference == 0 and row.standard_error == pytest.approx(0, abs=1e-12) for row in known)
+
+
+def test_models_do_not_differ_in_numbers_of_the_labels_alone():
+    y, first, second = two_models(3)
+    sides = ([evaluate(actual, y_prob=p, labels=[0, 1, 2]) for p in (first, second)] for actual in (y, 0 * y))
+    names = [name for k in range(3) for name in (f"prevalence/{k}/actual", f"class/{k}/support")]
+    rows = [row for pair in sides for row in paired_differences(*pair, metrics=names).rows]
+    assert {row[3:] for row in map(astuple, rows)} == {(0.0, 0.0, 0.0, 0.0, 1.0, "")}
 
 
 def test_exchange_changes_signs_only():
