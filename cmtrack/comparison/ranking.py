@@ -309,8 +309,8 @@ def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: fl
     if criterion.pareto:
         return one.rank == 1
     higher = criterion.direction == "higher"
-    if margin is None:  # False where the error is not known
-        return bool((-one.difference if higher else one.difference) <= one.standard_error)
+    if margin is None:  # where the error is not known only a run of the leader's value
+        return bool((-one.difference if higher else one.difference) <= max(0.0, one.standard_error))
     return bool((-one.difference_low if higher else one.difference_high) <= margin)
 
 

@@ -531,6 +531,16 @@ def test_identical_predictions_are_said_to_be(three):
 # -- tie-breakers and margins --------------------------------------------------------------------------
 
 
+def test_a_tie_breaker_chooses_among_runs_of_one_value_whose_difference_has_no_error():
+    rows = np.arange(200)
+    runs = {name: evaluate(rows < 150, rows < called) for name, called in (("a", 197), ("b", 194), ("c", 100))}
+    comparison = compare(runs, rank_by="binary/npv", tie_breakers="binary/specificity")
+    a, b, c = comparison.ranking.runs
+    assert (a.value, b.value, b.standard_error) == (1.0, 1.0, pytest.approx(math.nan, nan_ok=True))
+    assert (b.within_margin, c.within_margin, b.chosen) == (True, False, True)
+    assert "Among the 2 runs within one standard error of the leader" in comparison.summary()
+
+
 @pytest.mark.slow
 def test_a_tie_breaker_chooses_within_one_standard_error_only():
     """Runs that are not shown to differ are not equal: the cheapest of them may be far behind."""
