@@ -196,8 +196,7 @@ def constant_answer(
         return constant
     sign = 1.0 if entry.better == "higher" else -1.0
     pair = _pair(evaluation, like, metric, answer, bool(reason))
-    size, tail = 0.0, others
-    drawn = np.zeros(0)
+    size, tail, drawn = 0.0, others, np.zeros(0)
     degrees, exact, unpaired = math.inf, math.nan, ""
     if isinstance(pair, str):
         unpaired = pair

@@ -153,9 +153,7 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
-    apart = np.any(
-        ranking.pair_intervals[:, 0], axis=0
-    ).tolist()  # no rows show a difference from a run that answers alike
+    apart = np.any(ranking.pair_intervals[:, 0], axis=0)  # no rows show a difference from a run that answers alike
     others = [run for run, differs in zip(ranking.runs, apart, strict=True) if differs and run.standard_error > 0]
     level = ranking.confidence_level
     reach = normal_quantile(1 - (1 - level) / max(len(others), 1))  # Bonferroni's
@@ -167,12 +165,8 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
             spread = away.std(axis=0)
             largest = np.abs(away[:, spread > 0] / spread[spread > 0]).max(axis=1, initial=0.0)
             reach = float(np.clip(np.quantile(largest, level), normal_quantile(level), reach))
-    return Resolution(
-        float(ranking.evaluation.n_samples),
-        {run.name: run.standard_error for run in others},
-        {run.name: run.difference for run in others},
-        reach,
-    )
+    of_runs = {run.name: run.standard_error for run in others}, {run.name: run.difference for run in others}
+    return Resolution(float(ranking.evaluation.n_samples), *of_runs, reach)
 
 
 # -- equivalence -------------------------------------------------------------------------------------------
