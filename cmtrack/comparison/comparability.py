@@ -284,6 +284,7 @@ _REMEDIES = {
     Reason.SPANS: "evaluate all on spans, or all on rows",
     Reason.WEIGHT: "evaluate all with the same sample_weight= (--weight COLUMN)",
 }
+_OF_SETS = {Reason.LABELS: "evaluate all with the same codes="}
 
 
 def _priced(evaluation: BaseEvaluation) -> str:
@@ -337,7 +338,8 @@ def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
     reasons = _between(rankings, read)
     if Reason.POSITIVE in reasons and Reason.GROUPING in reasons:
         reasons.remove(Reason.GROUPING)  # the positive group's remedy has the grouping
-    return f"to rank them together, {', and '.join(_REMEDIES[reason] for reason in reasons)}"
+    words = _REMEDIES if isinstance(rankings[0].evaluation, Evaluation) else _REMEDIES | _OF_SETS
+    return f"to rank them together, {', and '.join(words[reason] for reason in reasons)}"
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:

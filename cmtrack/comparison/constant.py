@@ -199,10 +199,8 @@ def constant_answer(
     size, tail, drawn = 0.0, others, np.zeros(0)
     degrees, exact, unpaired = math.inf, math.nan, ""
     if isinstance(pair, str):
-        unpaired = pair
-        judged = (evaluation,) if reason else (evaluation, best)
-        size = math.hypot(*(own_error(one, metric) for one in judged))
-        degrees = own_degrees(evaluation, metric)
+        unpaired, degrees = pair, own_degrees(evaluation, metric)
+        size = math.hypot(*(own_error(one, metric) for one in ((evaluation,) if reason else (evaluation, best))))
         tail += 0 if rivals is None else rivals.shape[1] - 1
     else:
         first, second, rows = pair

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cmtrack
-from cmtrack import Grouping, compare, evaluate
+from cmtrack import Grouping, compare, evaluate, evaluate_families
 from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
 from cmtrack.report.review.narrative import decision
@@ -20,6 +20,7 @@ from cmtrack.report.review.report import html, markdown
 from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.names import tag, with_digests
 from cmtrack.tracking.runs import TrackedRun
+from support.families import by_ten
 from support.problems import random_guesses, random_labels
 
 Y = np.arange(12) % 4
@@ -171,6 +172,17 @@ def test_what_puts_runs_into_one_ranking_is_said_and_does_it(name):
         mended = compare({"a": first, "b": second}, rank_by=metric, **how)
         assert len(mended.rankings) == 1
         assert "To rank them together" not in mended.summary()
+
+
+def test_sets_of_codes_are_ranked_together_by_their_codes():
+    actual, called = [{1, 11}, {2}, {12, 21}], [[{1, 12}, {2}, {12}], [{1, 11}, {3}, {12, 21}]]
+    apart = {name: evaluate_families(actual, sets, by_ten) for name, sets in zip("ab", called, strict=True)}
+    assert "To rank them together, evaluate all with the same codes=." in compare(apart).summary()
+    codes = [1, 2, 3, 11, 12, 21]
+    mended = {
+        name: evaluate_families(actual, sets, by_ten, codes=codes) for name, sets in zip("ab", called, strict=True)
+    }
+    assert len(compare(mended).rankings) == 1
 
 
 def test_several_remedies_are_one_sentence():
