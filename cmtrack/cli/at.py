@@ -116,7 +116,7 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, place: Pla
                 smallest, (low, high) = math.nan, rows_of_one(sides[0], metric, difference)
     n = sides[0].n_samples
     low, high = math.ceil(low), math.ceil(high)
-    shows, more = f"rows show a difference of {difference:g} in {metric}", "and there are as many"
+    shows, more = f"rows show a difference of {difference:g} in {metric}", "no more than there are"
     if len(sides) == 2:
         more = f"{low - n:,.0f} more than there are" if low > n else more
         sentence = f"{low:,} {shows}, {more}; these {n:,.0f} show {smallest:.3g}."

@@ -512,7 +512,7 @@ class MovedByScores(Moved):
 
 
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
-_UNTESTED = "stated shares say nothing of that: scores of the target would test it"
+_UNTESTED = "stated shares do not test that; scores of the target would"
 _FEW = 20
 _ABSENT = 1e-6
 

@@ -130,10 +130,10 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 
 
 def _leads(ranking: Ranking) -> str:
-    """The kind of lead: "scores highest", "has the best average rank"."""
+    """The kind of lead: "scores highest", "has the best average rank"; the weighted sum is the next sentence's."""
     criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
     if not criterion.single:
-        return "has the highest weighted sum"
+        return "leads"
     if math.isfinite(ranking.leader.average_rank):
         return "has the best average rank"
     if criterion.direction == "nearest zero":
@@ -211,7 +211,7 @@ def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list
         over = f" over {ranking.over}" if ranking.over else ""
         rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
         sentence = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
-        if len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
+        if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
             its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
             sentence = f"{its} is {value}{rank and f'; its average rank{rank}'}."
     return [" ".join([sentence, *selection, *_others(ranking, say), *selected(ranking)])]
