@@ -19,6 +19,7 @@ from cmtrack.sources.source import Watch
 from cmtrack.sources.table_file import CSV, PARQUET, file_kind
 from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.labels import MAX_CLASSES
+from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
@@ -83,7 +84,7 @@ def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
 def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
     for file in files:
         with parquet.ParquetFile(file, buffer_size=_BUFFER) as rows:
-            for batch in rows.iter_batches(rows_at_once(len(names)), columns=names):
+            for batch in rows.iter_batches(rows_at_once(len(names)), columns=names, use_threads=n_threads() > 8):
                 yield batch.select(names)
 
 

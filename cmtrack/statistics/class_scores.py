@@ -74,12 +74,12 @@ class ClassTally(ScoreTally):
     def __init__(self, n_classes: int, limit: int) -> None:
         super().__init__(n_classes, channels_of(n_classes), limit)
 
-    def add_block(self, block: ClassBlock, values: npt.NDArray[Any]) -> None:
-        """Count one block of probabilities (K, b), of any precision, in the order of its classes."""
+    def add_block(self, block: ClassBlock, values: FloatArray, single: npt.NDArray[Any]) -> None:
+        """Count one block of probabilities (K, b) in the order of its classes; ``single``: as they came."""
         channel: npt.NDArray[Any] = block.codes.astype(np.int8)
         if self.n_channels == 2:
             channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
-        self.add(values, channel, block.weights)
+        self.add(values, channel, block.weights, single)
 
     def result(self) -> ClassScoreCounts:
         """The counts."""

@@ -126,15 +126,17 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 
 
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Sums of ``values`` (n,) by codes 0..size-1 (n,), int32, in their order, shape (size,), in a :func:`room`.
+    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order, shape (T, size), in a :func:`room`.
 
-    A sparse row of SciPy does it in less than half the time of :func:`numpy.bincount`, which looks for the range first;
-    to make one takes longer.
+    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for the range first;
+    to make them takes longer.
     """
-    row = kept(f"row of {size} {values.dtype}", lambda: csr_array((1, size), dtype=values.dtype))
-    row.indptr, row.indices, row.data = np.array([0, len(codes)], dtype=np.int32), codes, values
-    sums: npt.NDArray[Any] = row.toarray(out=room("sums", row.shape, values.dtype))[0]
-    row.indices = row.data = row.indptr[:0]  # what was given is not held on to
+    shape = (len(codes), size)
+    rows = kept(f"rows {shape} {values.dtype}", lambda: csr_array(shape, dtype=values.dtype))
+    rows.indptr = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
+    rows.indices, rows.data = codes.reshape(-1), values.reshape(-1)
+    sums: npt.NDArray[Any] = rows.toarray(out=room("sums", shape, values.dtype))
+    rows.indices = rows.data = rows.indptr[:0]  # what was given is not held on to
     return sums
 
 

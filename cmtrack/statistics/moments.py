@@ -352,8 +352,8 @@ MAX_CLASSES = 30
 """The table grows with the cube of the number of classes; above this it is not kept."""
 
 
-_ALONE = 1 << 18
-"""Multiplications up to which OpenBLAS works in the calling thread."""
+_ALONE = 1 << 17
+"""Multiplications of a piece: up to twice as many OpenBLAS works in the calling thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +397,9 @@ def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, Float
         part = features[:, start:stop]  # of one class, which stay in cache
         part[1 : size + 1] -= mean[:, None]
         np.multiply(part[1 : size + 1], part[1 : size + 1], out=part[size + 1 :])
-        gram[...] = _product(part, part if block.weights is None else part * block.weights[start:stop])
+        gram[:, 1:] = _product(part, part[1:] if block.weights is None else part[1:] * block.weights[start:stop])
+    sums[:, 1:, 0] = sums[:, 0, 1:]  # left out above: for a matrix by itself BLAS has another way, which takes longer
+    sums[:, 0, 0] = block.sums
     return means, sums
 
 

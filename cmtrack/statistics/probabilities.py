@@ -22,7 +22,7 @@ Normalize: TypeAlias = bool | str
 """What is done with rows that do not sum to 1: "warn", True (scaled without a warning) or False (refused)."""
 _GATHERED = 1 << 14
 """Values that are read in another order at a time, so that they stay in cache."""
-_BLOCK_VALUES = 1 << 19
+_BLOCK_VALUES = 1 << 20
 DECISIONS = "decisions"
 """What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
 
@@ -86,7 +86,7 @@ class Probabilities:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block that stays in cache."""
+        """Rows of a block: so many that what is done once for each costs little."""
         return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
 
     def in_order(self, place: IntArray) -> Probabilities:
@@ -131,14 +131,15 @@ class Probabilities:
         if len(self.columns) == 1:
             np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
         elif not self.ranking_only:
-            sums = targets.sum(axis=0)
-            if max(1 - sums.min(), sums.max() - 1) > ROW_SUM_TOLERANCE:
-                self._scale(targets, sums, rows, order)
+            sums = given.sum(axis=0)  # in single precision they tell of most blocks that nothing is off
+            near = ROW_SUM_TOLERANCE - ROUNDING * len(targets)
+            if max(1 - sums.min(), sums.max() - 1) > near and self._scale(targets, rows, order):
                 return out
         return out if len(self.columns) == 1 else given
 
-    def _scale(self, values: FloatArray, sums: FloatArray, rows: slice, order: IntArray | None) -> None:
-        """Scale the rows that do not sum to 1, in place; or refuse them."""
+    def _scale(self, values: FloatArray, rows: slice, order: IntArray | None) -> bool:
+        """Scale the rows that do not sum to 1, in place, or refuse them; True where there are any."""
+        sums = values.sum(axis=0)
         refused = np.abs(sums - 1) > most_off(self.normalize)
         if refused.any():
             number = np.arange(len(sums)) if order is None else order
@@ -149,9 +150,12 @@ class Probabilities:
                 f"each row of {self.what} must sum to 1, row {row} sums to {sums[at]:.6g} ({sum_rule(self.normalize)})"
             )
         off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+        if not off.any():
+            return False
         values[:, off] /= sums[off]
         np.minimum(values, 1.0, out=values)
         self._scales = True
+        return True
 
     @cached_property
     def scaled_rows(self) -> int:

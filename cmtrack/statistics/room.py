@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Thing = TypeVar("Thing")
 _HELD = threading.local()
-_MOST = 1 << 23
+_MOST = 1 << 24
 """Bytes up to which memory is kept."""
 
 

@@ -1,4 +1,4 @@
-"""Statistics of probabilities, collected in one pass over blocks that stay in cache, on every core."""
+"""Statistics of probabilities, collected in one pass block by block, on every core."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
 Part = TypeVar("Part")
-_CHUNK_BLOCKS = 8
+_CHUNK_BLOCKS = 4
 _MOST_THREADS = 16
 
 
@@ -110,7 +110,7 @@ class ScorePass:
             given = self.probabilities.fill(values[:size], rows, block.order)
             predicted, own = self._read_best(part, block, given, rows)
             if channels_of(size):
-                part.classes.add_block(block, given)
+                part.classes.add_block(block, values[:size], given)
             if size > 2:
                 ranks.append(RankCounts.of_block(block, given))
             if self._scored:
@@ -204,7 +204,7 @@ def in_threads(work: Callable[[slice], Part], chunks: Sequence[slice], threads: 
         return list(pool.map(work, chunks))
 
 
-def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], FloatArray]:
+def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The first row of ``values`` (K, b) that holds each column's maximum, and the maximum, both of shape (b,)."""
     top = values.max(axis=0)
     best = np.zeros(len(top), dtype=np.min_scalar_type(len(values) - 1))
@@ -212,7 +212,7 @@ def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], FloatArra
     for row in values[:-1]:
         before &= row != top
         best += before
-    return best, top.astype(np.float64, copy=False)
+    return best, top
 
 
 def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:

@@ -183,24 +183,23 @@ class GridCounts:
         self.alone = np.full((n_scores, CELLS), np.nan)
         self.several: BoolArray = np.zeros(n_scores, dtype=np.bool_)
 
-    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
-        """Count one block: scores (T, b) of any precision, channel codes (b,) or (T, b)."""
-        n = values.shape[1]
-        cells, places = room("cells", values.shape, np.int32), room("places", (n,), np.int32)
-        cells_of(values, out=cells)
-        first = np.broadcast_to(np.multiply(channel, CELLS, dtype=np.int32), values.shape)
-        if weights is None:
-            each = room("each", (n,), np.uint16 if n < 1 << 16 else np.int32)
-            each[...] = 1
-        else:
-            each = weights.astype(self.counts.dtype, copy=False)
-        for t, (own, cell) in enumerate(zip(values, cells, strict=True)):  # all of one score while it is in cache
-            weighed = own.astype(np.float64, copy=False) if weights is None else own * weights
-            self.sums[t] += sums_of_codes(cell, weighed, CELLS)
-            counts = self.counts[t].reshape(-1)
-            counts += sums_of_codes(np.add(cell, first[t], out=places), each, counts.size)
-            if not self.several[t]:
-                self.several[t] = self._has_several(self.alone[t], own, cell)
+    def add(
+        self,
+        values: npt.NDArray[Any],
+        channel: npt.NDArray[Any],
+        weights: FloatArray | IntArray | None,
+        single: npt.NDArray[Any] | None = None,
+    ) -> None:
+        """Count one block: scores (T, b), channel codes (b,) or (T, b); ``single``: as they came."""
+        cells = cells_of(values if single is None else single, out=room("cells", values.shape, np.int32))
+        weighed = values.astype(np.float64, copy=False) if weights is None else values * weights
+        self.sums += sums_of_codes(cells, weighed, CELLS)
+        for t in np.flatnonzero(~self.several):
+            self.several[t] = self._has_several(self.alone[t], values[t], cells[t])
+        cells += np.multiply(channel, CELLS, dtype=np.int32)
+        each = room("each", cells.shape, self.counts.dtype)
+        each[...] = 1 if weights is None else weights
+        self.counts += sums_of_codes(cells, each, self.counts[0].size).reshape(self.counts.shape)
 
     @staticmethod
     def _has_several(alone: FloatArray, scores: npt.NDArray[Any], cells: npt.NDArray[Any]) -> bool:
@@ -214,7 +213,8 @@ class GridCounts:
         return False
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
-        self.counts = np.add(self.counts, other.counts, dtype=zeros(0, self.counts).dtype)
+        self.counts = self.counts.astype(zeros(0, self.counts).dtype, copy=False)
+        self.counts += other.counts
         self.sums += other.sums
         both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
         self.several |= other.several | (both & (self.alone != other.alone)).any(axis=1)
@@ -246,7 +246,7 @@ class ScoreTally:
     def __init__(self, n_scores: int, n_channels: int, limit: int) -> None:
         self.n_scores, self.n_channels, self.limit = n_scores, n_channels, limit
         self.rows = 0
-        self._waiting: list[tuple[FloatArray, npt.NDArray[Any], Any]] = []
+        self._waiting: list[tuple[FloatArray, npt.NDArray[Any], Any, Any]] = []
         self._grid: GridCounts | None = None
 
     @property
@@ -254,12 +254,18 @@ class ScoreTally:
         """True while the rows are counted one by one."""
         return self._grid is None
 
-    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
-        """Count one block: scores (T, b) in [0, 1], of any precision, channel codes (b,) or (T, b)."""
+    def add(
+        self,
+        values: npt.NDArray[Any],
+        channel: npt.NDArray[Any],
+        weights: FloatArray | IntArray | None,
+        single: npt.NDArray[Any] | None = None,
+    ) -> None:
+        """Count one block: scores (T, b) in [0, 1], channel codes (b,) or (T, b); ``single``: as they came."""
         self.rows += values.shape[1]
-        waits = self._grid is None and self.rows <= self.limit
-        held = np.add(values, 0.0, dtype=np.float64) if waits else values  # -0.0 becomes 0.0
-        self._waiting.append((held, channel, weights))
+        if self._grid is None and self.rows <= self.limit:
+            values, single = np.add(values, 0.0, dtype=np.float64), None  # -0.0 becomes 0.0
+        self._waiting.append((values, channel, weights, single))
         self._to_grid()
 
     def __add__(self, other: ScoreTally) -> ScoreTally:
@@ -279,7 +285,7 @@ class ScoreTally:
         if self._grid is not None:
             return self._grid.results()
         weights = None if self._waiting[0][2] is None else np.concatenate([part[2] for part in self._waiting])
-        columns = [np.broadcast_to(channel, values.shape) for values, channel, _ in self._waiting]
+        columns = [np.broadcast_to(channel, values.shape) for values, channel, *_ in self._waiting]
         together = np.concatenate([part[0] for part in self._waiting], axis=1), np.concatenate(columns, axis=1)
         return tuple(self._one_by_one(*own, weights) for own in zip(*together, strict=True))
 

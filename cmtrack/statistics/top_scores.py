@@ -129,9 +129,12 @@ class TopTally:
 
 def cells_of(top: FloatArray) -> IntArray:
     """The cell of each probability, 0 to 63; shape as given."""
-    inside = np.clip(top, 1e-12, 1 - 1e-12)
-    place = (np.log(inside / (1 - inside)) - _LOW) * (CELLS / (_HIGH - _LOW))
-    return np.clip(place, 0, CELLS - 1).astype(np.int64)
+    inside = np.clip(top, 1e-12, 1 - 1e-12, dtype=np.float64)
+    place = np.divide(inside, 1 - inside, out=inside)
+    np.log(place, out=place)
+    place -= _LOW
+    place *= CELLS / (_HIGH - _LOW)
+    return np.clip(place, 0, CELLS - 1, out=place).astype(np.int64)
 
 
 def cell_middles() -> FloatArray:
