@@ -183,13 +183,7 @@ class GridCounts:
         self.alone = np.full((n_scores, CELLS), np.nan)
         self.several: BoolArray = np.zeros(n_scores, dtype=np.bool_)
 
-    def add(
-        self,
-        values: npt.NDArray[Any],
-        channel: npt.NDArray[Any],
-        weights: FloatArray | IntArray | None,
-        single: npt.NDArray[Any] | None = None,
-    ) -> None:
+    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b); ``single``: as they came."""
         cells = cells_of(values if single is None else single, out=room("cells", values.shape, np.int32))
         weighed = values.astype(np.float64, copy=False) if weights is None else values * weights
@@ -254,13 +248,7 @@ class ScoreTally:
         """True while the rows are counted one by one."""
         return self._grid is None
 
-    def add(
-        self,
-        values: npt.NDArray[Any],
-        channel: npt.NDArray[Any],
-        weights: FloatArray | IntArray | None,
-        single: npt.NDArray[Any] | None = None,
-    ) -> None:
+    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None) -> None:
         """Count one block: scores (T, b) in [0, 1], channel codes (b,) or (T, b); ``single``: as they came."""
         self.rows += values.shape[1]
         if self._grid is None and self.rows <= self.limit:
