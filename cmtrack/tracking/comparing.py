@@ -383,7 +383,7 @@ def list_runs(
 def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[str]:
     if not names:
         if several:
-            return [str(e.experiment_id) for e in client.search_experiments(max_results=1000)]
+            return [str(e.experiment_id) for e in client.search_experiments()]
         return [active_experiment_id()]
     if not several:
         return experiment_ids(client, names)

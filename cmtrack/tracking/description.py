@@ -74,8 +74,7 @@ def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Pict
 def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     metrics, intervals = evaluation.metrics, evaluation.intervals
     wanted = {name for name in evaluation.headline if math.isfinite(metrics[name])}
-    shown = (metric.name for metric in CATALOG if metric.headline and "<" not in metric.name)
-    in_order = [name for name in dict.fromkeys((*_FIRST, *shown)) if name in wanted]
+    in_order = [name for name in dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG))) if name in wanted]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in in_order[:ROWS]:
         value, ends = metrics[name], intervals.get(name)

@@ -227,7 +227,7 @@ def log_evaluation(
             problem = problem or error
             try:
                 plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
-                package = spooled(evaluation, plain, views_too=False)
+                package = spooled(evaluation, plain)
             except Exception as second:
                 return _lost(problem, str(second), evaluation, run_id, strict)
     try:

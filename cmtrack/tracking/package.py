@@ -166,7 +166,6 @@ def build(
     rows: Callable[[BinaryIO], object] | None = None,
     listed: BaseEvaluation | None = None,
     report: bool = True,
-    views_too: bool = True,
     timestamp: int | None = None,
     problems: Iterable[str] = (),
 ) -> Package:
@@ -179,7 +178,6 @@ def build(
     ``to``: the report is without figures if it has none.
     ``rows``: writes the rows' predictions into the file that it gets.
     ``listed``: with the rows that the report may list.
-    ``views_too``: whether figures, report and tables are made.
     ``timestamp``: as :class:`Package` has it; by default now.
     ``problems``: what was missing before.
     """
@@ -206,7 +204,7 @@ def build(
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     pictures: dict[str, Picture] = {}
     day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
-    if views_too and to.figures is not False:
+    if to.figures is not False:
         about = {"run": to.run_name, "step": to.step, "data": data["name"], "date": day}
         attempt("figures", lambda: _draw(evaluation, pictures, problems, about, to.figures))
     images = {}
@@ -217,23 +215,22 @@ def build(
         if picture.chart:
             images[prefix + names.IMAGE_KEY] = names.file_name(picture.file, prefix)
             write(f"{CHARTS}/{names.file_name(picture.file, prefix)}", picture.chart)
-    if views_too:
-        undrawn = tuple(problems)
-        words = (
-            f"Evaluation {quoted(under)}" if under else "",
-            f"step {to.step}" if to.step is not None else "",
-            to.dataset or "",
-            f"run {to.run_id}" if to.run_id else "",
-            f"model {to.model_id}" if to.model_id else "",
-        )
-        subtitle = BETWEEN.join(filter(None, (*words, day)))
-        seen = {name: picture for name, picture in pictures.items() if picture.svg}
-        page = partial(report_html, title=to.run_name or None, subtitle=subtitle, problems=undrawn)
-        if report:
-            attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen, rows=listed)))
-        attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
-        if isinstance(evaluation, Evaluation) and evaluation.segments:
-            attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
+    undrawn = tuple(problems)
+    words = (
+        f"Evaluation {quoted(under)}" if under else "",
+        f"step {to.step}" if to.step is not None else "",
+        to.dataset or "",
+        f"run {to.run_id}" if to.run_id else "",
+        f"model {to.model_id}" if to.model_id else "",
+    )
+    subtitle = BETWEEN.join(filter(None, (*words, day)))
+    seen = {name: picture for name, picture in pictures.items() if picture.svg}
+    page = partial(report_html, title=to.run_name or None, subtitle=subtitle, problems=undrawn)
+    if report:
+        attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, seen, rows=listed)))
+    attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
+    if isinstance(evaluation, Evaluation) and evaluation.segments:
+        attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
     chosen = names.chosen_metrics(evaluation, to.metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
     with_report = names.file_name(names.REPORT_FILE, prefix) in written
@@ -246,7 +243,7 @@ def build(
         metrics={name[: names.MAX_NAME]: value for name, value in finite.items()},
         tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
         images=images,
-        table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
+        table=names.file_name(names.CLASSES_FILE, prefix),
         dataset=data,
         description=description(evaluation, prefix, files, report=with_report),
         timestamp=timestamp,

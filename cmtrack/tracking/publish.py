@@ -141,17 +141,16 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 def _home(comparison: Comparison) -> Run:
     """The run that decides the review's store and experiment: the chosen one, else the first compared."""
-    best = comparison.best
-    stored = (run for run in _others(comparison) if run.tracking_uri)
-    first = [best.runs[0].run] if best is not None else list(stored)
-    if not first and not comparison.runs and not comparison.failed:
+    best, others = comparison.best, [*_others(comparison)]
+    if not others:
         raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
-    if not first or not first[0].tracking_uri:
+    first = next((run for run in others if run.tracking_uri), others[0]) if best is None else best.runs[0].run
+    if not first.tracking_uri:
         raise ValueError(
             "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "
             "to a file"
         )
-    return first[0]
+    return first
 
 
 def _others(comparison: Comparison) -> Iterator[Run]:

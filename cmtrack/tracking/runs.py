@@ -159,7 +159,7 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     for name in names:
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
-            existing = [e.name for e in client.search_experiments(max_results=1000)]
+            existing = [e.name for e in client.search_experiments()]
             alike = difflib.get_close_matches(name, existing, n=3, cutoff=0.4)
             hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
             raise ValueError(f"there is no experiment {name!r} in {shown_uri(client)}{hint}")

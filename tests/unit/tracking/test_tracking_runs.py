@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import time
 import warnings
 from dataclasses import replace
 from io import BytesIO
@@ -230,6 +231,23 @@ def test_a_run_has_one_version_of_a_model_or_none_is_taken() -> None:
     by_run["a" * 32] = [version("x", 1), version("x", 2)]
     with pytest.raises(ValueError, match=r"2 registered versions .* set the alias by hand"):
         runs.version_for(run, client)
+
+
+def test_the_active_experiment_is_the_one_that_a_new_run_would_go_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    store = Store()
+    store.create_experiment = lambda name: made.append(name) or 3
+    monkeypatch.setattr(runs, "client_for", lambda: store)
+    monkeypatch.setattr(runs.mlflow_inside, "default_experiment_id", lambda: 0)
+    for experiment_id, name, active in (
+        (None, None, "0"), ("5", None, "5"), ("5", "other", "5"), (None, "other", "2"), (None, "new", "3"),
+    ):  # fmt: skip
+        for variable, value in (("ID", experiment_id), ("NAME", name)):
+            monkeypatch.delenv(f"MLFLOW_EXPERIMENT_{variable}", raising=False)
+            if value is not None:
+                monkeypatch.setenv(f"MLFLOW_EXPERIMENT_{variable}", value)
+        assert runs.active_experiment_id() == active
+    assert made == ["new"]
 
 
 def test_the_newest_finished_run_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -824,9 +842,12 @@ def test_a_regrouping_is_done_where_the_tags_say_all_of_it() -> None:
     outcome = job.done(listed(**done))
     assert (outcome.status, outcome.warnings, outcome.already_done) == ("completed", ("a", "b"), True)
     assert (outcome.before, outcome.after) == ({"multiclass/accuracy": 0.5}, {"binary/recall": 0.25})
-    assert job._in_the_way(listed(**done)) == (
-        "it holds an evaluation under the prefix 'two_' that was not made by regrouping"
-    )
+    for tags, says in (
+        (done, "it holds an evaluation under the prefix 'two_' that was not made by regrouping"),
+        (done | {"cmtrack.status": "started"}, "its evaluation was not finished (status 'started')"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(says)):
+            job.regroup(listed(**tags), Store())
     assert (
         job._in_the_way(listed(**done, **{"cmtrack.two.regrouped_from": "x"}))
         == job._in_the_way(listed(**source))
@@ -1057,7 +1078,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_review_is_a_run_and_its_runs_are_tagged(published: Any) -> None:
-    store = Reviews()
+    store, began = Reviews(), time.time()
     logged = published(store)
     assert (logged.run_id, logged.experiment_id, logged.alias, logged.problems) == ("review", "9", "", ())
     assert logged.tagged_runs == ("a" * 32, "b" * 32, "c" * 32)
@@ -1074,6 +1095,7 @@ def test_a_review_is_a_run_and_its_runs_are_tagged(published: Any) -> None:
     values = {one.key: one.value for one in numbers}
     assert values == {"review/runs": 2, "review/stopped": 1, "review/tied": 1, "review/best": 1.0}
     assert {one.step for one in numbers} == {0}
+    assert all(began * 1000 - 1 <= one.timestamp <= time.time() * 1000 for one in numbers)
     assert {one.key: one.value for one in params} == {
         "rank_by": "multiclass/accuracy", "require": "multiclass/accuracy > 0.3",
     }  # fmt: skip
@@ -1124,6 +1146,8 @@ def test_what_is_refused_is_a_problem_or_ends_the_review(published: Any) -> None
         with pytest.raises(ValueError, match=says):
             published(store, **how)
         assert store.events == []
+    with pytest.raises(ValueError, match="a review needs a run that is ranked or that a gate stopped, got none"):
+        publish.publish(Any_(best=None, runs=(), failed=()))
     with pytest.raises(ValueError, match="these evaluations are in no run, so there is no store"):
         published(Reviews(), published.run("a", tracking_uri=""))
     with pytest.raises(
@@ -1159,6 +1183,7 @@ def test_a_review_goes_where_it_is_asked_to(published: Any) -> None:
     published(apart, *map(published.run, "abd"))
     ranks = [tag.value for _, tags, _ in apart.asked("log_batch")[1:] for tag in tags if tag.key == "cmtrack.rank"]
     assert ranks == ["1", "2", "1 in ranking 2"]
+    assert publish._tied(Any_(ranking=Any_(tied=[Any_(name="a")]), best=None)) == []  # none of two has a better claim
     mixed = Reviews()
     logged = published(mixed, published.run("a"), published.run("b", tracking_uri=""))
     assert logged.tagged_runs == ("a" * 32,)

@@ -28,6 +28,7 @@ from cmtrack.tracking import (
     dataset,
     description,
     manifest,
+    mlflow_inside,
     names,
     settings,
     spool,
@@ -35,6 +36,7 @@ from cmtrack.tracking import (
     store,
     views,
 )
+from cmtrack.tracking import package as packages
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.store import _environment
 from cmtrack.untrusted import without_credentials
@@ -265,6 +267,8 @@ def test_a_description_has_the_result_two_warnings_and_six_numbers(
         "| my val/multiclass/accuracy | 0.667 | [0.300, 0.903] |",
     ]
     plain = evaluate([False, True, True, False] * 20, y_prob=[0.2, 0.7, 0.4, 0.6] * 20)
+    one = evaluate(Y, [0, 1, 0, 0, 2, 1], headline=["multiclass/f1_weighted"])
+    assert "| multiclass/f1_weighted | 0.656 |" in description.description(one, "", {}, report=False)
     text = description.description(plain, "", {}, report=False)
     assert "artifact:" not in text
     assert text.startswith("**Evaluation**: Finds 50.0 %")
@@ -495,6 +499,34 @@ def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
     ]
 
 
+def test_a_server_may_get_a_password_a_token_or_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.utils import rest_utils
+
+    variables = ("USERNAME", "PASSWORD", "TOKEN", "AUTH", "AWS_SIGV4", "CLIENT_CERT_PATH")
+    for name in variables:
+        monkeypatch.delenv(f"MLFLOW_TRACKING_{name}", raising=False)
+    assert not mlflow_inside.has_secret("http://host")
+    for name in variables[1:]:
+        with monkeypatch.context() as patch:
+            patch.setenv(f"MLFLOW_TRACKING_{name}", "true")
+            assert mlflow_inside.has_secret("http://host")
+    monkeypatch.setattr(rest_utils, "http_request", lambda creds, path, method, **how: (creds.host, path, method, how))
+    asked = mlflow_inside.get("http://host", "/version", timeout=3)
+    assert asked == ("http://host", "/version", "GET", {"raise_on_status": False, "timeout": 3})
+
+
+def test_autologging_is_off_inside_where_mlflow_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.utils import autologging_utils as autologging
+
+    with mlflow_inside.without_autologging():
+        assert autologging._AUTOLOGGING_GLOBALLY_DISABLED
+    assert not autologging._AUTOLOGGING_GLOBALLY_DISABLED
+    monkeypatch.delitem(sys.modules, "mlflow")
+    with mlflow_inside.without_autologging():
+        assert not autologging._AUTOLOGGING_GLOBALLY_DISABLED
+        assert "mlflow" not in sys.modules
+
+
 def test_a_report_is_due_after_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(steps.time, "monotonic", lambda: now[0])
@@ -586,6 +618,16 @@ def test_the_tracking_uri_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert mlflow.get_tracking_uri() == (first or "http://b")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://d")  # nothing was left set in the program
     assert mlflow.get_tracking_uri() == "http://d"
+    mlflow.set_tracking_uri("http://e")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://d")
+    with store.tracking_store("http://c"):
+        assert mlflow.get_tracking_uri() == "http://c"
+    assert (mlflow.get_tracking_uri(), os.environ["MLFLOW_TRACKING_URI"]) == ("http://e", "http://d")
+    mlflow.set_tracking_uri(None)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with store.tracking_store("http://c"):
+        assert mlflow.is_tracking_uri_set()
+    assert not mlflow.is_tracking_uri_set()
     monkeypatch.undo()
     mlflow.set_tracking_uri(None)
 
@@ -973,6 +1015,47 @@ def test_ids_of_rows_are_written_as_the_setting_says(
     assert (tuple(ids.values) == given) == (taken != "hashes")
     labels, _ = settings.with_kept_rows(evaluation, "labels")
     assert labels.rows.ids is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids", "columns", "says"),
+    [
+        ("auto", "on", ["prob/0", "prob/1", "row_id"], ""),
+        ("auto", "off", ["prob/0", "prob/1"], "row ids in {} (CMTRACK_ROW_IDS=off)"),
+        ("labels", "on", [], "probabilities of the rows in {} (CMTRACK_PREDICTIONS=labels)"),
+        ("off", "on", None, "rows in {} (CMTRACK_PREDICTIONS=off)"),
+    ],
+)  # fmt: skip
+def test_rows_that_may_no_longer_be_sent_are_taken_out(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: str, ids: str, columns: Any, says: str
+) -> None:
+    import pyarrow.parquet as pq
+
+    one = evaluate([0, 1, 1], y_prob=[0.25, 0.75, 0.5], row_ids=["a", "b", "c"])
+    monkeypatch.setenv(settings.ROW_IDS, "on")
+    listed, _ = settings.with_kept_rows(one)
+    assert listed is not None
+    to = packages.Destination("r", "val/", figures=False)
+    folder = tmp_path / "entry"
+    made = packages.build(one, lambda name, content: spool.write_private(folder / name, content), to,
+                          rows=listed.write_rows, listed=listed)  # fmt: skip
+    whole, file = replace(made, folder=folder), folder / "artifacts" / "val_cmtrack_predictions.parquet"
+    page, before = folder / "artifacts" / "val_cmtrack_report.html", file.read_bytes()
+    shown = page.read_bytes()
+    monkeypatch.setenv(settings.VARIABLE, rows)
+    monkeypatch.setenv(settings.ROW_IDS, ids)
+    package, taken = settings.allowed(whole)
+    assert taken == ((f"the {says.format(file.name)}",) if says else ())
+    assert (package == whole, page.read_bytes() == shown) == (not says, not says)
+    assert json.loads((folder / "manifest.json").read_text())["tags"] == package.tags
+    digest = names.digests(package.tags, "val/").get("predictions")
+    if columns is None:
+        assert (file.exists(), digest) == (False, None)
+        assert settings.allowed(package) == (package, ())
+        return
+    assert set(pq.read_schema(file).names) == {"y_true", "y_pred", *columns}
+    assert (digest, file.read_bytes() == before) == (digest_of(file.read_bytes()), not says)
+    assert settings.allowed(package) == (package, ())
 
 
 # -- views -----------------------------------------------------------------------------------------------------------

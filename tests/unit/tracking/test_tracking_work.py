@@ -6,6 +6,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import thread as pools
+from contextlib import nullcontext
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -233,15 +234,17 @@ def test_each_item_is_done_and_told_and_an_error_is_its_own() -> None:
     finished: list[int] = []
 
     def enough(item: int, _: int) -> None:
+        assert begun.wait(20)
         raise KeyboardInterrupt
 
     def begin(item: int) -> None:
         done.append(item)
         if item:
-            released.wait(0.2)
+            begun.set()
+            released.wait(0.1)
         finished.append(item)
 
-    released = threading.Event()
+    begun, released = threading.Event(), threading.Event()
     with pytest.raises(KeyboardInterrupt):
         parallel.each(begin, list(range(50)), enough, workers=1)
     assert len(done) < 50
@@ -416,14 +419,23 @@ def test_a_wrong_option_costs_no_evaluation(ends: list[Any], how: Any, says: str
     assert (entry.run_id, entry.prefix, entry.step, entry.on_existing) == kept
     assert entry.tracking_uri == without_credentials(mlflow.get_tracking_uri())
     assert ("--experiment NAME" in str(log._kept(entry))) == (entry.run_id is None)
+    assert {"cmtrack_report.html", "cmtrack_classes.json"} <= set(entry.files)
 
 
-def test_what_no_place_takes_is_in_memory_or_lost(ends: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_place_takes_is_in_memory_or_lost(
+    ends: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(spool, "_places", lambda: iter(()))
     ends[:] = [ConnectionError("no")]
     with pytest.warns(UserWarning, match=r"was not logged: no \(the evaluation could not be kept either: no place on"):
         outcome = logged()
     assert (outcome.status, outcome.path, ends[0][0].content.keys() > {"manifest.json"}) == ("failed", None, True)
+    (tmp_path / "file").write_text("")  # no folder can be made in it
+    for others, instead in (((), "it is in memory"), ((tmp_path,), f"written instead to {tmp_path}")):
+        monkeypatch.setattr(spool, "_places", lambda others=others: iter((tmp_path / "file", *others)))
+        with pytest.warns(UserWarning, match=f"the local copy could not be written to .*/file: .*; {instead}$"):
+            assert logged().status == "completed"
+    monkeypatch.setattr(spool, "_places", lambda: iter(()))
     monkeypatch.setattr(packages.datasets, "described", Mock(side_effect=OSError("broken")))
     with pytest.warns(UserWarning, match=r"was not logged: broken \(the evaluation could not be kept either: broken\)"):
         assert logged().status == "failed"
@@ -486,6 +498,12 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
         pages.append((list(seen), how))
         return "page"
 
+    def held(once: str = "", *, imports: bool = False) -> Any:
+        held_back.append((once, imports))
+        return nullcontext()
+
+    held_back: list[Any] = []
+    monkeypatch.setattr(packages, "forks_wait", held)
     monkeypatch.setattr("cmtrack.report.figures.draw_pictures", draw)
     monkeypatch.setattr(packages, "report_html", page)
     one = evaluate([0, 0, 0, 0], [0, 0, 1, 0], labels=[0, 1])
@@ -531,13 +549,14 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
         raise OSError("no room")
 
     written.clear()
-    bare = packages.build(one, written.__setitem__, replace(to, figures=False), rows=fails, views_too=False)
-    assert list(written) == [f"{start}evaluation.json", "manifest.json"]
-    assert (bare.problems, bare.table, bare.images, len(drawn)) == (("predictions: OSError: no room",), "", {}, 1)
+    bare = packages.build(one, written.__setitem__, replace(to, figures=False), rows=fails, report=False)
+    assert list(written) == [f"{start}evaluation.json", f"{start}classes.json", "manifest.json"]
+    assert (bare.problems, bare.images, len(drawn)) == (("predictions: OSError: no room",), {}, 1)
     assert bare.timestamp > 1.7e12
     for figures, wanted in ((True, "auto"), ("all", "all"), (("roc",), ("roc",)), ((), ())):
         packages.build(one, written.__setitem__, replace(to, figures=figures, prefix="", step=None), report=False)
         assert drawn[-1][0] == wanted
+    assert set(held_back) == {("what draws", True)}  # a fork waits for the import
     monkeypatch.setattr("cmtrack.report.figures.draw_pictures", Mock(side_effect=ImportError("Pillow is missing")))
     lacking = packages.build(one, written.__setitem__, packages.Destination())
     assert lacking.problems == ("figures: Pillow is missing",)
