@@ -67,8 +67,10 @@ COMPARED = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
-_NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii")
+_NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii", "indent")
 """Arguments that claim equal lengths, say which line a warning is shown with, or how JSON is spelled."""
+_ELSEWHERE = ("sys.platform == 'win32'", "os.name == 'nt'")
+"""Conditions of what no test here can run."""
 _SURVIVED, _TOO_LONG = 0, -signal.SIGKILL
 _MOST = 20.0
 """Seconds of tests that a mutant is tried with: what the quick ones do not notice, the slow ones rarely do."""
@@ -115,7 +117,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def _left_out(tree: ast.AST) -> set[int]:
-    """Nodes that are no behaviour: annotations, decorators, bases of classes, words of errors, and some arguments."""
+    """Nodes that are no behaviour: annotations, decorators, bases, words of errors, some arguments, other systems'."""
     outside: list[ast.AST | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -128,6 +130,8 @@ def _left_out(tree: ast.AST) -> set[int]:
             several = node.args[len(node.args) - len(node.defaults) :] + node.kwonlyargs
             defaults = zip(several, [*node.defaults, *node.kw_defaults], strict=True)
             outside += [default for argument, default in defaults if argument.arg in _NO_BEHAVIOUR]
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in _ELSEWHERE:
+            outside += node.body
         elif isinstance(node, ast.Raise):
             outside += [inner for inner in ast.walk(node) if isinstance(inner, ast.JoinedStr)]
         elif isinstance(node, ast.keyword) and node.arg in _NO_BEHAVIOUR:
@@ -255,6 +259,7 @@ class Room:
     def judged(self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> tuple[int, str]:
         """The exit status of a mutant's tests, and the one that failed."""
         file, note = self.folder / mutant.path, self.folder / "killer"
+        unchanged = file.read_bytes()  # the repository may be worked on meanwhile
         note.write_text("")
         file.write_text(mutant.source)
 
@@ -267,7 +272,7 @@ class Room:
             return _run(session, tests, note)
 
         status = _ended(self._forked(run), self.seconds) if tests else _SURVIVED
-        shutil.copyfile(ROOT / mutant.path, file)
+        file.write_bytes(unchanged)
         return status, note.read_text()
 
     def _first(self, session: pytest.Session, reached: Path) -> int:
