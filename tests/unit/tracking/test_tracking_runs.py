@@ -536,6 +536,14 @@ def test_the_same_evaluation_is_sent_once(sent: Any, monkeypatch: pytest.MonkeyP
     assert sent(Sink(run), **same)[1] == []
 
 
+def test_a_table_of_segments_that_is_gone_is_listed_no_more(sent: Any, tmp_path: Path) -> None:
+    entries = [{"path": name, "type": "table"} for name in (CLASSES, "cmtrack_segments.json", "mine.json")]
+    store = Sink(entity(tags={TABLES: json.dumps(entries)}))
+    assert json.loads(sent(store)[1][-1][TABLES]) == [entries[0], entries[2]]
+    (tmp_path / "artifacts" / "cmtrack_segments.json").write_bytes(b"x")
+    assert TABLES not in sent(Sink(entity(tags={TABLES: json.dumps(entries)})))[1][-1]  # nothing has changed
+
+
 def another(newest: int = 4, **more: Any) -> Any:
     """A run with another evaluation, which has a metric, a tag and files that the new one has not."""
     tags = {"cmtrack.positive": "x", "cmtrack.digests": '{"evaluation": "e"}', TABLES: "[]"} | more.pop("tags", {})
@@ -1104,6 +1112,7 @@ def test_a_review_is_a_run_and_its_runs_are_tagged(published: Any) -> None:
     assert store.asked("set_tag") == [("review", "mlflow.note.content", "markdown")]
     standings = [{tag.key: tag.value for tag in tags} for _, tags, _ in tagged]
     assert [one["cmtrack.rank"] for one in standings] == ["1", "2", "stopped by a gate"]
+    assert {synchronous for _, _, synchronous in tagged} == {True}
     assert {one["cmtrack.review"] for one in standings} == {"review"}
     notes = [one["mlflow.note.content"] for one in standings]
     assert notes[0].startswith("By Ann.\n\nRank 1 by multiclass/accuracy in the [review of ")
@@ -1172,6 +1181,10 @@ def test_a_review_goes_where_it_is_asked_to(published: Any) -> None:
     free = Reviews()
     published(free, require=())
     assert "cmtrack.gates" not in free.asked("create_run")[0][2]
+    many = Reviews()
+    published(many, published.run("a"), require=[f"multiclass/accuracy > 0.{k:03}" for k in range(150)])
+    [(_, _, params)] = many.asked("log_batch")[:1]
+    assert (len(many.asked("create_run")[0][2]["cmtrack.gates"]), len(params[-1].value)) == (4000, 4000)
     for location, name, asked in (
         ("s3://b", "e", [("e: reviews", "s3://b")]), ("mlflow-artifacts:/1", "e", [("e: reviews", None)]),
         ("", "e: reviews", []),
@@ -1309,6 +1322,9 @@ def test_a_metric_of_ones_own_is_taken_from_the_first_run_that_has_it(monkeypatc
         asked.clear()
         catalog = comparing._declared(listed, "", names, comparing.BUILT_IN)
         assert ({one.name for one in catalog.own}, "".join(asked)) == (names - {"own/none"}, seen)
+    asked.clear()
+    comparing._declared(replace(listed, runs=listed.runs * 5), "", {"own/none"}, comparing.BUILT_IN)
+    assert len(asked) == 20
 
 
 def test_where_nothing_is_complete_it_is_said_what_is_there() -> None:
@@ -1351,7 +1367,7 @@ def test_other_runs_of_the_same_rows_are_counted() -> None:
 
 def test_the_size_of_models_is_that_of_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
     about = {"m-1": b"model_size_bytes: 5\n", "m-2": b"model_size_bytes: 7\n", "m-3": b"flavors: x\n"}
-    monkeypatch.setattr(artifacts, "read", lambda place, *_: about[place])
+    monkeypatch.setattr(artifacts, "read", lambda place, *asked: about[place] if asked[2] == 1 << 20 else b"")
     client = Any_(tracking_uri=URI, get_logged_model=lambda model_id: Any_(artifact_location=model_id))
     for ids, size in ((("m-1",), 5), (("m-1", "m-2"), 12), (("m-1", "m-3"), 0), (("m-1", "gone"), 0), ((), 3)):
         assert runs.model_size(Run("a", "a", model_ids=ids, model_size=3), client) == size

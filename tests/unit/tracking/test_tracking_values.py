@@ -150,6 +150,35 @@ def test_an_entry_with_other_files_is_refused(entry: Path, monkeypatch: pytest.M
         manifest.read(entry)
 
 
+def test_an_entry_may_have_just_its_limits(entry: Path) -> None:
+    def sparse(file: str, size: int) -> None:
+        with (entry / file).open("r+b" if (entry / file).exists() else "wb") as opened:
+            opened.truncate(size)
+
+    whole = (entry / "manifest.json").read_bytes()
+    for size, says in ((16 << 20, "is damaged: JSONDecodeError"), ((16 << 20) + 1, "must not be larger than 16 MB")):
+        sparse("manifest.json", size)
+        with pytest.raises(ValueError, match=says):
+            manifest.read(entry)
+    (entry / "manifest.json").write_bytes(whole)
+    left = (4 << 30) - (entry / "artifacts" / names.EVALUATION_FILE).stat().st_size
+    sparse("artifacts/a", left)
+    assert manifest.read(entry).step == 3
+    for size, number in ((left + 1, 0), (0, 999)):
+        sparse("artifacts/a", size)
+        for k in range(number):
+            assert k < 998 or manifest.read(entry).step == 3
+            (entry / "artifacts" / f"{k}").touch()
+        with pytest.raises(ValueError, match="an entry must hold at most 1000 files and 4 GB"):
+            manifest.read(entry)
+    sparse("intent.json", 1 << 20)
+    with pytest.raises(json.JSONDecodeError):
+        spool.read_intent(entry)
+    sparse("intent.json", (1 << 20) + 1)
+    with pytest.raises(ValueError, match=r"'intent\.json' must not be larger than 1 MB"):
+        spool.read_intent(entry)
+
+
 def test_images_lie_in_a_folder_of_their_own_or_among_the_files(entry: Path) -> None:
     (entry / "artifacts" / "a.png").write_bytes(b"x")
     changed(entry, images={"cmtrack/a": "a.png"})
@@ -450,6 +479,18 @@ def test_the_cache_gives_what_it_was_given(monkeypatch: pytest.MonkeyPatch, tmp_
     cache.keep("../x", b"x")
     assert cache.cached("../x") is None
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == []
+    for k, size in enumerate((1 << 30, 1 << 30, 0)):
+        digest = digest_of(bytes([k]))
+        cache.keep(digest, bytes([k]))
+        with (tmp_path / digest[:2] / digest).open("r+b") as file:
+            file.truncate(size)
+        os.utime(tmp_path / digest[:2] / digest, (k, k))
+    cache.trim()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 3  # 2 GB
+    with (tmp_path / digest[:2] / digest).open("r+b") as file:
+        file.truncate(1)
+    cache.trim()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
     monkeypatch.delenv("CMTRACK_CACHE")
     assert cache.cache_folder().name == "cmtrack"
 
@@ -488,6 +529,8 @@ def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
             "name": "sample_weight",
             "required": True,
         }
+    many = dataset.described(evaluate([0, 1], [0, 1], labels=range(201)), None)
+    assert (len(json.loads(many["profile"])["counts"]), many["name"]) == (200, "2 rows of 201 classes")
     scored = evaluate([False, True, True], y_prob=[0.2, 0.7, 0.4])
     columns = json.loads(dataset.described(scored, None)["schema"])["mlflow_colspec"]
     assert [one["type"] for one in columns[:2]] == ["boolean", "boolean"]
@@ -757,10 +800,12 @@ def test_a_place_that_refuses_is_left_with_all_files(places: list[Path], monkeyp
     assert not places[0].exists()
     with spool.claimed(entry) as ours:
         assert ours
-    rename = os.replace
+    rename, held = os.replace, []
 
     def refuses(old: Path, new: Path) -> None:
         if places[0] in Path(new).parents and Path(old).is_dir():
+            with spool.claimed(Path(old)) as ours:
+                held.append(not ours)
             raise OSError("no name")
         rename(old, new)
 
@@ -768,6 +813,7 @@ def test_a_place_that_refuses_is_left_with_all_files(places: list[Path], monkeyp
     with spool.new_entry() as draft:
         assert draft.settle().parent == places[1]
     assert draft.refusals == [f"{places[0]}: no name"]
+    assert held == [True]  # nobody sends what has not its name yet
     monkeypatch.setattr(spool, "_places", lambda: iter(places[:1]))
     with spool.new_entry() as draft:
         draft.write("artifacts/no", b"b")
@@ -936,6 +982,15 @@ def test_a_setting_that_cannot_be_read_is_off_and_said_once(project: Path, text:
     assert len(warned) == 1
 
 
+def test_the_file_of_a_project_may_have_just_its_limit(project: Path) -> None:
+    text = "[tool.cmtrack]\npredictions = 'labels'\n#"
+    project.write_text(text.ljust(1 << 20, "x"))
+    assert settings.kept_rows().content == "labels"
+    project.write_text(text.ljust((1 << 20) + 1, "x"))
+    with pytest.warns(UserWarning, match=r"pyproject\.toml cannot be read: .*must not be larger than 1 MB"):
+        assert settings.kept_rows().content == "off"
+
+
 def test_without_a_setting_the_wish_holds(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write_text("[tool.other]\nx = 1\n[tool.cmtrack]\nsomething = 2\n")
     assert settings.kept_rows() == settings.KeptRows("all", True)
@@ -1015,6 +1070,8 @@ def test_ids_of_rows_are_written_as_the_setting_says(
     assert (tuple(ids.values) == given) == (taken != "hashes")
     labels, _ = settings.with_kept_rows(evaluation, "labels")
     assert labels.rows.ids is None  # type: ignore[union-attr]
+    without = evaluate([0, 1, 1], [0, 1, 0])
+    assert settings.with_kept_rows(without)[0] is without
 
 
 @pytest.mark.parametrize(
@@ -1190,7 +1247,10 @@ def test_a_view_draws_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
         run(letter, {}, {f"p{k}": letter for k in range(40)} | ({"only": "1"} if letter == "a" else {}))
         for letter in "ab"
     ]
-    assert views._differing(many) == sorted(f"p{k}" for k in range(40))[: views.MAX_PARAMETERS]
+    assert views._differing(many) == sorted(f"p{k}" for k in range(40))[:6]
+    named = SimpleNamespace(how={"runs": ["a"]})
+    for count, listed in ((60, True), (61, False)):
+        assert views._filter(named, RUNS[:1] * count, "").startswith("attributes.run_id IN (") == listed
     assert views._differing([run("a", {}, {"only": "1", "z": "1"}), run("b", {}, {"z": "2"})]) == ["z", "only"]
 
 
@@ -1241,16 +1301,18 @@ def test_a_view_is_of_the_experiment_of_the_chosen_run(monkeypatch: pytest.Monke
     both = [SimpleNamespace(run=RUNS[0]), SimpleNamespace(run=replace(RUNS[1], experiment_id="2"))]
     comparison = compared()
     vars(comparison).update(runs=both, failed=[], best=SimpleNamespace(run_id="b" * 32))
-    view = views.save_view(comparison, "n" * views.MAX_NAME)
+    began = time.time()
+    view = views.save_view(comparison, "n" * 100)
     assert (view.experiment_id, view.mlflow_version) == ("2", "3.17.2")
     assert view.notes == ("1 of 2 runs are in other experiments: a view is of one.",)
     assert view.link == f"http://host/#/experiments/2/runs?viewStateShareKey={view.key}"
     assert view.charts == f"{view.link}&compareRunsMode=CHART"
     assert [key for _, key, _ in written] == [views.TAG + view.key, views.NOTE]
+    assert began * 1000 - 1 <= json.loads(written[0][2])["createdAt"] <= time.time() * 1000
     comparison.best = None
     assert views.save_view(comparison).experiment_id == "1"
     assert views.save_view(comparison).name == f"cmtrack: {ACCURACY}"
-    for wrong in ("n" * (views.MAX_NAME + 1), " ", "a\nb", 5):
+    for wrong in ("n" * 101, " ", "a\nb", 5):
         with pytest.raises(ValueError, match="a view's name must be a text of one line and at most"):
             views.save_view(comparison, wrong)
     comparison.runs = [SimpleNamespace(run=replace(RUNS[0], tracking_uri=""))]

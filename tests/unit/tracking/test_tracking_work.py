@@ -557,6 +557,8 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
         packages.build(one, written.__setitem__, replace(to, figures=figures, prefix="", step=None), report=False)
         assert drawn[-1][0] == wanted
     assert set(held_back) == {("what draws", True)}  # a fork waits for the import
+    long = packages.build(one, written.__setitem__, replace(to, prefix="p" * 240), report=False)
+    assert max(map(len, long.metrics)) == 250
     monkeypatch.setattr("cmtrack.report.figures.draw_pictures", Mock(side_effect=ImportError("Pillow is missing")))
     lacking = packages.build(one, written.__setitem__, packages.Destination())
     assert lacking.problems == ("figures: Pillow is missing",)
