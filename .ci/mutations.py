@@ -67,13 +67,13 @@ COMPARED = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
-_NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii", "indent")
-"""Arguments that claim equal lengths, say which line a warning is shown with, or how JSON is spelled."""
+_NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii", "indent", "synced")
+"""Arguments that claim equal lengths, say which line a warning names, how JSON is spelled, or wait for a disk."""
 _ELSEWHERE = ("sys.platform == 'win32'", "os.name == 'nt'")
 """Conditions of what no test here can run."""
 _SURVIVED, _TOO_LONG = 0, -signal.SIGKILL
 _MOST = 20.0
-"""Seconds of tests that a mutant is tried with: what the quick ones do not notice, the slow ones rarely do."""
+"""Processor seconds of tests that a mutant is tried with: what quick ones do not notice, slow ones rarely do."""
 
 
 @dataclass(frozen=True)
@@ -154,18 +154,17 @@ def _places(
                 yield from _places(node, first, inside)
 
 
-def mutants(path: str) -> Iterator[Mutant]:
-    """Every mutant of a file."""
+def mutants(path: str, most: int, seed: int) -> Iterator[Mutant]:
+    """A sample of the mutants of a file."""
     source = (ROOT / path).read_bytes()
     tree = ast.parse(source)
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     outside = _left_out(tree)
-    for node, first, function in _places(tree):
-        new = None if id(node) in outside or not hasattr(node, "lineno") else changed(node)
-        if new is None:
-            continue
+    every = [place for place in _places(tree) if id(place[0]) not in outside and changed(place[0]) is not None]
+    for node, first, function in random.Random(seed).sample(every, min(most, len(every))):
+        new = changed(node)
         start = starts[node.lineno - 1] + node.col_offset
         stop = starts[node.end_lineno - 1] + node.end_col_offset
         text = ast.unparse(ast.fix_missing_locations(new))
@@ -258,6 +257,8 @@ class Room:
 
     def judged(self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> tuple[int, str]:
         """The exit status of a mutant's tests, and the one that failed."""
+        import pytest
+
         file, note = self.folder / mutant.path, self.folder / "killer"
         unchanged = file.read_bytes()  # the repository may be worked on meanwhile
         note.write_text("")
@@ -265,9 +266,10 @@ class Room:
 
         def run() -> int:
             if mutant.function is None:
-                names = [test.nodeid for test in tests]
-                code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
-                os.execv(sys.executable, [sys.executable, "-c", code, *_OPTIONS, "-x", *names])
+                for name in [*sys.modules]:  # ours anew, and not the libraries, which take seconds
+                    if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.folder)):
+                        del sys.modules[name]
+                return pytest.main([*_OPTIONS, "-x", *(test.nodeid for test in tests)])
             put_in_place(mutant, file, self.functions)
             return _run(session, tests, note)
 
@@ -286,10 +288,10 @@ class Room:
         shared: dict[Any, list[str]] = defaultdict(list)
         measured.start()
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
-            start = time.monotonic()
+            start = sum(os.times()[:4])  # of processors: a busy machine is to leave out no test
             measured.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            seconds[item.nodeid] = round(time.monotonic() - start, 3)
+            seconds[item.nodeid] = round(sum(os.times()[:4]) - start, 3)
             fixtures = item._fixtureinfo.name2fixturedefs if hasattr(item, "_fixtureinfo") else {}
             for definition in (one for several in fixtures.values() for one in several[-1:]):
                 if definition.scope != "function":
@@ -391,8 +393,7 @@ def main() -> int:
         for paths, tests in ROOMS.items():
             chosen: list[Mutant] = []
             for path in (path for path in paths if any(part in path for part in options.only.split(","))):
-                every = list(mutants(path))
-                chosen += random.Random(options.seed).sample(every, min(options.each, len(every)))
+                chosen += mutants(path, options.each, options.seed)
                 results[path] = []
             if chosen:
                 waiting.append((Path(place).resolve() / str(len(waiting)), tests, chosen))
