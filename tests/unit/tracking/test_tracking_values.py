@@ -269,9 +269,9 @@ def test_a_block_replaces_its_own_and_touches_nothing_else() -> None:
     assert block(once, "New", "val/") == "By Ann.\n\nNew <!-- cmtrack val/ -->\n\n<!-- /cmtrack val/ -->"
     assert block(once, "Best", "[review]", first=True).startswith("By Ann.\n\nBest <!-- cmtrack [review] -->")
     assert block(once, "Last", "[review]").startswith(once)
-    room = description.MAX_NOTE - len(once) - len("\n\nX <!-- cmtrack -->\n\n<!-- /cmtrack -->")
+    room = 8000 - len(once) - len("\n\nX <!-- cmtrack -->\n\n<!-- /cmtrack -->")
     full = block(once, "X" + "x" * room)
-    assert len(full) == description.MAX_NOTE
+    assert len(full) == 8000
     assert block(once, "XX" + "x" * room) == once
 
 
