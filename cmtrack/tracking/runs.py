@@ -31,7 +31,7 @@ _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
-_SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
+_SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
 
 @dataclass(frozen=True, eq=False)

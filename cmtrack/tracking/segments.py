@@ -108,8 +108,8 @@ def segment_runs(
             evaluation = of_classes(with_predictions(evaluation_of(run, client, logged), run, client, logged))
             places = _places(evaluation, columns, table, row_ids, y_true)
             chosen = {name: columns[name] for division in divisions for name in division}
-            if places is not None:
-                chosen = {name: _taken(column, places) for name, column in chosen.items()}
+            if places is not None:  # by the index of a frame
+                chosen = {name: column.iloc[places] for name, column in chosen.items()}
             divided = with_segments(evaluation, (chosen, list(segments)))
         except ValueError as error:
             raise ValueError(f"run {run.run_id}: {plain_reason(error, run)}") from None
@@ -150,10 +150,6 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
             f"the table must hold the actual labels of the run: {wrong:,} of {len(actual):,} rows do not match, "
             f"the first is row {place} with {given[place]!s:.80} instead of {actual[place]!s:.80}"
         )
-
-
-def _taken(column: Any, places: Any) -> Any:
-    return column.iloc[places] if hasattr(column, "iloc") else np.asarray(column)[places]
 
 
 def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str) -> None:

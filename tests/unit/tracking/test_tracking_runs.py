@@ -608,6 +608,13 @@ def test_a_newer_evaluation_stays_where_the_other_was_late(
     assert ("status", "started") in sent(Sink(half), late, step=step)[1]
 
 
+def test_what_was_made_just_now_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Sink(another(6))
+    monkeypatch.setattr(artifacts, "repository_for", lambda *_: store)
+    outcome = send.send(package(run_id="a" * 32, content={f"artifacts/{EVALUATION}": b"x"}, tags={}), store)
+    assert (outcome.problems, store.events[:2]) == ((), [("status", "started"), EVALUATION])
+
+
 def test_an_image_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from cmtrack.tracking import images
 

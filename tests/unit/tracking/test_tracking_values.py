@@ -723,6 +723,8 @@ def test_entries_are_told_apart_by_their_files(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("12")
     (tmp_path / "4-link").symlink_to(tmp_path / "2-b")
+    (tmp_path / "2-b" / "folder").mkdir()  # what it holds has no size of its own
+    (tmp_path / "2-b" / "folder" / "link").symlink_to(tmp_path / "1-a" / spool.INPUTS)
     found = spool.entries(tmp_path)
     assert [(one.name, one.kind, one.size, one.foreign) for one in found] == [
         ("1-a", "inputs", 2, False), ("2-b", "evaluation", 2, False),
@@ -1138,6 +1140,10 @@ def test_a_view_that_fits_to_the_letter_is_whole() -> None:
     assert left == 0
     assert views.fitted(state, cards, views.Form(len(whole), named=False), "n", 7) == (whole, 0)
     assert views.fitted(state, cards, views.Form(len(whole) - 1, named=False), "n", 7)[1] > 0
+    many = [{"metricKey": digest_of(bytes([k]))} for k in range(6)]
+    for count in range(7):
+        value, _ = views.fitted(state, many[:count], views.Form(10_000, named=False), "n", 7)
+        assert views.fitted(state, many, views.Form(len(value), named=False), "n", 7) == (value, 6 - count)
     named = json.loads(views.fitted(state, [], views.Form(10_000, named=True), "n", 7)[0])
     assert (named["name"], named["createdAt"], named["updatedAt"]) == ("n", 7, 7)
     assert named["state"].startswith("deflate;")

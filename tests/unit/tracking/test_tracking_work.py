@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import thread as pools
@@ -812,6 +813,12 @@ def test_what_was_interrupted_is_made_whole(
     monkeypatch.setattr(packages, "build", build)
     with spool.claimed(entry.folder), pytest.raises(deliver.BusyEntry, match="it is being sent already"):
         push._rebuilt(entry)
+    with monkeypatch.context() as patch:
+        patch.setattr(spool, "make_folder", Mock(side_effect=OSError("no room")))
+        with pytest.raises(OSError, match=rf"^it could not be rewritten: {re.escape(str(tmp_path))}: no room; "):
+            push._rebuilt(entry)
+    assert (entry.folder / "artifacts/val_cmtrack_evaluation.json").exists()
+    built.clear()
     new = push._rebuilt(entry).folder
     assert (new, new.joinpath("artifacts/a").read_bytes()) == (tmp_path / entry.name, b"x")
     assert [path.name for path in tmp_path.iterdir()] == [entry.name]
