@@ -64,7 +64,7 @@ def trim(limit: int = MAX_BYTES) -> None:
         for _, size, path in sorted(files, key=lambda entry: entry[0]):
             if excess <= 0:
                 return
-            path.unlink()
+            path.unlink(missing_ok=True)  # another process may trim it, too
             excess -= size
 
 
