@@ -84,6 +84,7 @@ def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
 def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
     for file in files:
         with parquet.ParquetFile(file, buffer_size=_BUFFER) as rows:
+            # On few cores, which the kernel's own threads hold, one thread decodes in less time than several.
             for batch in rows.iter_batches(rows_at_once(len(names)), columns=names, use_threads=n_threads() > 8):
                 yield batch.select(names)
 
