@@ -651,9 +651,11 @@ def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path):
     runs = {"poor": bad, "twin": better, "other twin": better, "good": good}
     opened, errors = open_page(browser, compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "twins.html"))
     choose(opened, "metric", "Brier score")
-    said = "By Brier score: “other twin” and “twin” are first of 4, {:.3f} ".format(better.metrics["probability/brier"])
+    begins = "By Brier score: “other twin” and “twin” are first of 4, {:.3f} ".format(
+        better.metrics["probability/brier"]
+    )
     text = opened.locator("#ask-answer").inner_text()
-    assert text.startswith(said)
+    assert text.startswith(begins)
     assert ". The chosen run, “other twin”, is one of them. " in text
     assert errors == []
     opened.close()
@@ -778,7 +780,7 @@ def test_names_that_reorder_text_stay_text(browser, tmp_path):
 
 def test_what_a_run_adds_to_the_page_is_small():
     """Eleven classes: at most 4 kB a run, beside what is counted by score."""
-    y, models = random_models([2.5] * 4, n=1000, k=11)
+    y, models = random_models([2.5] * 4, n=2000, k=11)
     grouping = Grouping({"low": range(5), "high": range(5, 11)}, positive="high")
     runs = {f"run {number_}": evaluate(y, y_prob=p, grouping=grouping) for number_, p in enumerate(models)}
     data = json.loads(payload(compare(runs)))
