@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import groupby
 from operator import add
 from typing import Any, Unpack
 
@@ -105,7 +106,10 @@ class EpochAccumulator:
                     raise ValueError("a batch must have y_prob or logits, got both")
                 y_prob = probabilities(logits)
             given = dict(zip(_BY_ROW, (y_true, y_prob, y_pred, sample_weight, groups, row_ids), strict=True))
-            batch = {name: _batch_part(name, values) for name, values in given.items() if values is not None}
+            made = y_prob if logits is not None else None
+            batch = {
+                name: _batch_part(name, values, values is made) for name, values in given.items() if values is not None
+            }
             columns, divisions = ({}, ()) if segments is None else _divided(segments)
             batch |= columns
             lengths = {name: len(values) for name, values in batch.items()}
@@ -201,7 +205,7 @@ class EpochAccumulator:
             return {}, None, self._error
         try:
             self._fetch()
-            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
+            own = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._rows.items()}
             wanted = self._hook.options.get("labels")
             own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob"))
             if "y_pred" in own:
@@ -212,12 +216,16 @@ class EpochAccumulator:
 
     def _fetch(self) -> None:
         """Replace the tensors of batches by arrays, in one transfer from each device."""
-        kept = [(name, place, part) for name, parts in self._rows.items() for place, part in enumerate(parts)]
-        for device in {part.device for _, _, part in kept if isinstance(part, torch.Tensor)}:
-            there = [item for item in kept if isinstance(item[2], torch.Tensor) and item[2].device == device]
-            arrays = _transferred([tensor for _, _, tensor in there])
-            for (name, place, _), array in zip(there, arrays, strict=True):
-                self._rows[name][place] = class_codes(array) if name == "y_true" else array
+        runs = [(name, list(run)) for name, parts in self._rows.items() for _, run in groupby(parts, _kind)]
+        arrays = _transferred([run for _, run in runs if isinstance(run[0], torch.Tensor)])
+        rows: dict[str, list[Any]] = {name: [] for name in self._rows}
+        for name, run in runs:
+            if isinstance(run[0], torch.Tensor):
+                array = next(arrays)
+                rows[name].append(class_codes(array) if name == "y_true" else array)
+            else:
+                rows[name] += run
+        self._rows = rows
         self._on_device = 0
 
     def _evaluated(self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()) -> Evaluation:
@@ -281,24 +289,41 @@ def _cpu(values: Any) -> Any:
     return as_array(values) if hasattr(values, "detach") else values
 
 
-def _batch_part(name: str, values: Any) -> Any:
-    """A copy of one part of a batch, which the loop may overwrite: a tensor where it is on a device, else an array."""
+def _batch_part(name: str, values: Any, made: bool) -> Any:
+    """One part of a batch, a copy unless made here: a tensor where it is on a device, else an array."""
     if isinstance(values, torch.Tensor) and values.device.type != "cpu":
-        part = torch.atleast_1d(values.detach())
-        part = part.float() if part.dtype in (torch.float16, torch.bfloat16) else part.clone()
+        part = values.detach()
+        if part.dtype in (torch.float16, torch.bfloat16):
+            part = part.float()
+        elif not made:  # the loop may overwrite it
+            part = part.clone()
+        part = part if part.ndim else part[None]
     else:
         part = np.atleast_1d(np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values)))
     return part[:, 0] if name == "y_prob" and part.ndim == 2 and part.shape[1] == 1 else part
 
 
-def _transferred(tensors: Sequence[Any]) -> list[Any]:
-    """Arrays of tensors of one device, in one transfer: of their bytes, one after another."""
-    data = torch.cat([tensor.contiguous().flatten().view(torch.uint8) for tensor in tensors]).cpu().numpy()
-    ends = np.cumsum([tensor.nbytes for tensor in tensors])
-    return [
-        piece.view(torch.empty(0, dtype=tensor.dtype).numpy().dtype).reshape(tuple(tensor.shape))
-        for tensor, piece in zip(tensors, np.split(data, ends[:-1]), strict=True)
-    ]
+def _kind(part: Any) -> Any:
+    """What tensors must share to be one array; None of arrays."""
+    return (part.device, part.dtype, part.shape[1:]) if isinstance(part, torch.Tensor) else None
+
+
+def _transferred(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """An array of each run of tensors of one kind, in one transfer from each device: of their bytes."""
+    shapes = [(sum(map(len, run)), *run[0].shape[1:]) for run in runs]
+    sizes = [sum(tensor.nbytes for tensor in run) for run in runs]
+    ends = np.cumsum([-(-size // 16) * 16 for size in sizes]).tolist()  # each begins where any type may
+    spans = [slice(end, end + size) for end, size in zip([0, *ends], sizes, strict=False)]
+    fetched = {}
+    for device, first in {run[0].device: run[0] for run in runs}.items():
+        data = first.new_empty(ends[-1], dtype=torch.uint8)
+        for run, shape, span in zip(runs, shapes, spans, strict=True):
+            if run[0].device == device:
+                torch.cat(run, out=data[span].view(run[0].dtype).view(shape))
+        fetched[device] = data.cpu().numpy()
+    for run, shape, span in zip(runs, shapes, spans, strict=True):
+        kind = torch.empty(0, dtype=run[0].dtype).numpy().dtype
+        yield fetched[run[0].device][span].view(kind).reshape(shape)
 
 
 def _gather(value: Any) -> list[Any]:

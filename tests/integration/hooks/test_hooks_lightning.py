@@ -83,6 +83,33 @@ def test_the_last_validation_and_epochs_as_steps(store, name, every):
     assert len(store.search_runs([run.info.experiment_id])) == 1
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_trainer_on_cuda_does_not_wait_for_the_batches(store, monkeypatch):
+    framework = package("lightning.pytorch")
+    from cmtrack_integrations.torch import EpochAccumulator
+
+    fetched, seen = [], []
+    update, fetch = EpochAccumulator.update, EpochAccumulator._fetch
+
+    def updated(self, y_true, **parts):
+        seen.append((y_true.cpu(), torch.softmax(parts["logits"], 1).cpu()))
+        torch.cuda.set_sync_debug_mode("error")
+        update(self, y_true, **parts)
+        torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(EpochAccumulator, "update", updated)
+    monkeypatch.setattr(EpochAccumulator, "_fetch", lambda self: (fetched.append(1), fetch(self))[1])
+    callback = EvaluationCallback(strict=True)
+    trainer = framework.Trainer(
+        max_epochs=2, accelerator="gpu", devices=1, logger=False, callbacks=[callback], num_sanity_val_steps=0, **QUIET
+    )
+    with mlflow.start_run() as run:
+        trainer.fit(model_of(framework.LightningModule), loader(90, 0), loader(70, 1))
+    y, p = (torch.cat(parts).numpy() for parts in zip(*seen[-3:], strict=True))
+    assert load_evaluation(run.info.run_id) == evaluate(y, y_prob=p, labels=[0, 1, 2])
+    assert (len(seen), len(fetched)) == (6, 1)  # two epochs of three batches, and the last one is judged
+
+
 def test_test_sets_under_a_prefix_and_a_function_that_collects(store):
     framework = package("lightning.pytorch")
     model, data = model_of(framework.LightningModule), loader(70, 2)

@@ -117,6 +117,41 @@ def test_an_epoch_on_a_device_is_fetched_once(dtype, monkeypatch):
             judge.compute()
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_an_epoch_on_cuda_waits_for_nothing(dtype, one_hot, monkeypatch):
+    y, logits, _ = batches(n=1000)
+    y, logits, ids = y.cuda(), logits.to(dtype).cuda(), torch.arange(1000).flip(0).cuda()
+    target = torch.nn.functional.one_hot(y) if one_hot else y
+    p = probabilities(logits).cpu().numpy()
+    weight = np.full(1000, 1.5)
+    expected = evaluate(y.cpu().numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(1000), sample_weight=weight)
+    for most in (2**28, 20_000):  # bytes kept on the device: all, or a few batches
+        monkeypatch.setattr("cmtrack_integrations.torch._DEVICE_BYTES", most)
+        judge = EpochAccumulator(strict=True)
+        fetched, fetch = [], judge._fetch
+
+        def counted(fetched=fetched, fetch=fetch):
+            fetched.append(1)
+            torch.cuda.set_sync_debug_mode("default")
+            fetch()
+            torch.cuda.set_sync_debug_mode("error")
+
+        monkeypatch.setattr(judge, "_fetch", counted)
+        torch.cuda.set_sync_debug_mode("error")  # whatever else waits for the device raises
+        try:
+            for start in range(0, 1000, 64):
+                part = slice(start, start + 64)
+                weight = torch.full_like(ids[part], 1.5, dtype=torch.float32)
+                judge.update(target[part], logits=logits[part], sample_weight=weight, row_ids=ids[part])
+            assert bool(fetched) is (most < 2**28)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        monkeypatch.setattr(judge, "_fetch", fetch)
+        assert judge.compute() == expected
+
+
 def test_a_loop_may_overwrite_its_batch():
     y, logits, _parts = batches()
     judge, target, output = EpochAccumulator(strict=True), torch.empty(30, dtype=y.dtype), torch.empty(30, 3)
