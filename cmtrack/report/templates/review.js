@@ -239,6 +239,7 @@
     if (isNaN(found.rows[best].value)) { text = found.says + ", no run has a value."; }
     else {
       var firsts = places.filter(function (place) { return found.rows[place].rank === 1; }).map(function (place) { return runs[place].name; });
+      if (firsts[4]) { firsts.splice(3, firsts.length, firsts.length - 3 + " more"); }
       text += firsts.slice(0, -1).join(", ") + (firsts[1] ? " and " : "") + firsts.slice(-1) + (best === own && !firsts[1] ? ", the chosen run," : "") + (firsts[1] ? " are" : " is") + " first of " + runs.length + ", " + shownRow(found.rows[best]) + unit + ".";
       if (firsts[1] && found.rows[own].rank === 1) { text += " The chosen run, " + chosen.name + ", is one of them."; }
       else if (best !== own) {

@@ -175,9 +175,10 @@ def name_of(estimator: Any) -> str:
 
 def no_probabilities(estimator: Any, ranked: bool = False) -> str:
     """The note for a classifier that gives labels only, or decision values that rank rows."""
-    has = ", only a decision_function, whose values are no probabilities" * hasattr(estimator, "decision_function")
+    ranks = hasattr(estimator, "decision_function")
+    instead = ", only a decision_function, whose values are no probabilities" if ranks else ""
     left_out = "log loss, calibration, sPCC and prevalence" if ranked else "ROC, sPCC and prevalence"
     return (
-        f"{name_of(estimator)} has no predict_proba{has}: {left_out} are left out; "
+        f"{name_of(estimator)} has no predict_proba{instead}: {left_out} are left out; "
         "sklearn.calibration.CalibratedClassifierCV gives it probabilities"
     )

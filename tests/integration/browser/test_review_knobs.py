@@ -15,6 +15,8 @@ from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_famili
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import judged_by
 from cmtrack.comparison.run import Candidate, Run
+from cmtrack.names import quoted
+from cmtrack.report.formatting import listed
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import STANDINGS, say_of
@@ -646,17 +648,19 @@ def test_few_runs_have_no_filter_and_one_run_no_rival(page, browser, evaluations
     opened.close()
 
 
-def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path):
+@pytest.mark.parametrize("twins", [2, 4, 5, 9])
+def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path, twins):
     (_, good), (_, better), (_, bad), *_ = evaluations.items()
-    runs = {"poor": bad, "twin": better, "other twin": better, "good": good}
+    names = [f"twin {number}" for number in range(twins)]
+    runs = {"poor": bad, "good": good} | dict.fromkeys(reversed(names), better)
     opened, errors = open_page(browser, compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "twins.html"))
     choose(opened, "metric", "Brier score")
-    begins = "By Brier score: “other twin” and “twin” are first of 4, {:.3f} ".format(
-        better.metrics["probability/brier"]
+    begins = "By Brier score: {} are first of {}, {:.3f} ".format(
+        listed([quoted(name) for name in names]), len(runs), better.metrics["probability/brier"]
     )
     text = opened.locator("#ask-answer").inner_text()
     assert text.startswith(begins)
-    assert ". The chosen run, “other twin”, is one of them. " in text
+    assert ". The chosen run, “twin 0”, is one of them. " in text
     assert errors == []
     opened.close()
 
