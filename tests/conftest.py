@@ -62,11 +62,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         seen: Counter[str] = Counter()
         for item in items[:]:
             thin = item.get_closest_marker("thin")
-            if thin:
-                name = item.nodeid.partition("[")[0]
-                if seen[name] % thin.args[0]:
-                    items.remove(item)
-                seen[name] += 1
+            name = item.nodeid.partition("[")[0]
+            if item.get_closest_marker("night") or (thin and seen[name] % thin.args[0]):
+                items.remove(item)
+            seen[name] += 1
 
 
 @pytest.fixture

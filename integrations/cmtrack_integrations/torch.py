@@ -304,7 +304,7 @@ def _batch_part(name: str, values: Any, made: bool) -> Any:
 
 
 def _kind(part: Any) -> Any:
-    """What tensors must share to be one array; None of arrays."""
+    """Device, type and width of a tensor, which those of one array share; None of an array."""
     return (part.device, part.dtype, part.shape[1:]) if isinstance(part, torch.Tensor) else None
 
 

@@ -87,6 +87,7 @@ def evaluations(draw: st.DrawFn) -> Evaluation:
     return evaluate(y, y_prob=p, labels=list(range(k)), grouping=grouping, sample_weight=w)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evaluations())
 def test_values_and_intervals_stay_in_their_range(evaluation: Evaluation) -> None:
@@ -221,7 +222,7 @@ def options_for(rng: np.random.Generator, k: int, kind: str, grouped: bool, cali
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     SEEDS, st.sampled_from([2, 3, 5]), st.sampled_from(["none", "int", "fraction"]), st.booleans(), st.booleans(),
     st.booleans(), st.integers(2, 4),
@@ -425,6 +426,7 @@ LABELS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SEEDS, st.sampled_from(list(LABELS)), st.booleans(), st.booleans(), st.sampled_from(["none", "fraction"]))
 def test_saved_and_loaded(seed: int, kind: str, probabilities: bool, grouped: bool, weights: str) -> None:
@@ -476,6 +478,7 @@ def test_saved_large_statistics(tmp_path: Path) -> None:
 # --- prevalence --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @some
 @given(SEEDS, st.sampled_from(["cube", "exp", "affine", "rank"]))
 def test_prevalence_stands_increasing_transformations(seed: int, kind: str) -> None:

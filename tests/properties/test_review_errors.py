@@ -32,6 +32,7 @@ def test_equal_models_are_called_different_in_about_one_of_twenty():
     assert rates["unadjusted"] > 0.2  # what the adjustment is for
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("models", "way", "least"), [(2, "a given model", 0.85), (6, "a given model", 0.75)])
 def test_a_gain_of_three_paired_errors_is_found(models, way, least):
     rates = review_errors.one_better(REVIEWS, 1500, "multiclass/accuracy", models)
@@ -40,6 +41,7 @@ def test_a_gain_of_three_paired_errors_is_found(models, way, least):
     assert rates["the better one is in the tied set"] >= 0.99
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("name", "metric"),
     [
@@ -53,6 +55,7 @@ def test_the_tied_set_loses_the_best_in_at_most_one_of_twenty(name, metric):
     assert of_one <= 0.05 + 2.6 * error
 
 
+@pytest.mark.night
 def test_of_equal_models_the_leaders_interval_holds_and_its_probability_is_modest():
     data = list(leader.leaders(REVIEWS, 6, 0.0))
     assert np.mean([one["holds"] for one in data]) >= 0.95 - 2.6 * (0.05 * 0.95 / REVIEWS) ** 0.5  # .88 without

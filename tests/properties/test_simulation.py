@@ -68,6 +68,7 @@ def test_coverage_of_the_mean_score() -> None:
     assert 0.91 <= covered <= 0.99
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("interval", "low", "high"), [
     ("adjusted", 0.91, 0.995), ("score", 0.91, 0.995), ("wald", 0.91, 0.995), ("naive", 0.3, 0.88),
 ])  # fmt: skip
@@ -83,6 +84,7 @@ def test_coverage_of_the_calibrated_prevalence(interval: str, low: float, high: 
     assert low <= covered / REPEATS <= high
 
 
+@pytest.mark.night
 def test_coverage_of_the_realised_count_and_its_error() -> None:
     rng = np.random.default_rng(4)
     y = np.repeat([0, 1], 500)

@@ -157,6 +157,7 @@ def violations(counts: np.ndarray, assigned: np.ndarray) -> list[str]:
     return found
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_theorems_hold_in_ten_thousand_tables_under_the_condition_and_fail_without_it() -> None:
     rng = np.random.default_rng(2019)

@@ -230,6 +230,7 @@ def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, 
     assert {one["run"]["artifact_uri"] for one in about["judged"]} == {""}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["seed", "fold"])
 def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
@@ -662,6 +663,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ORDERED)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])

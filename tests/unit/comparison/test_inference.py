@@ -145,6 +145,7 @@ def test_a_difference_without_any_error_is_certain():
     assert (pairs.best_low.tolist(), pairs.best_high.tolist()) == ([0, -1, -2], [1, 0, 0])
 
 
+@pytest.mark.slow
 def test_a_given_one_of_equal_runs_is_lost_in_one_of_twenty_and_the_leader_never():
     rng = np.random.default_rng(0)
     errors = inference.error_draws(EQUAL)

@@ -208,6 +208,7 @@ def test_runs_are_ranked_where_they_are_used() -> None:
     assert "other shares than in the test rows: 90 % of “1”." in " ".join(common.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "shares"), [(0.02, "2 % of “1”"), ({0: 0.25, 1: 0.75}, "25 % of “0”, 75 % of “1”")])
 def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)

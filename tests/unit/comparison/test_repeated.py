@@ -325,6 +325,7 @@ def test_seed_differences_keep_their_level():
     assert rejected[False] / 500 > 0.2  # seeds alone say nothing of the population of rows
 
 
+@pytest.mark.slow
 def test_the_signed_ranks_keep_their_level():
     rng = np.random.default_rng(5)
     wrong = 0

@@ -46,7 +46,7 @@ def same(one: Evaluation, other: Evaluation) -> None:
     weighted=st.sampled_from(["no", "whole", "fractions"]),
     most=st.sampled_from([1, 50, 1 << 16]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_batches_are_the_whole(n: int, cuts: list[int], grouped: bool, weighted: str, most: int) -> None:
     y, p = problem(n)
     rng = np.random.default_rng(1)

@@ -36,6 +36,7 @@ def peak_of(action: Callable[[], object]) -> tuple[int, int]:
     return most, left
 
 
+@pytest.mark.slow
 def test_numbers_take_at_most_twelve_times_the_probabilities_and_give_it_back() -> None:
     assert many(2)[0].metrics  # imports
     size = many(1000)[1]
@@ -75,6 +76,7 @@ def test_numbers_are_those_of_whole_tables(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(sparse.spcc_matrix, matrix)
 
 
+@pytest.mark.slow
 def test_an_evaluation_of_many_classes_is_saved_merged_and_put_in_order(tmp_path) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(5)
     one, other = (many(150, seed, sample_weight=rng.random(150), weights_are="sampling")[0] for seed in (1, 2))

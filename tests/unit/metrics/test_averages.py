@@ -45,6 +45,7 @@ def test_the_reported_example() -> None:
     assert metrics["multiclass/precision_macro_zero"] == 0.5
 
 
+@pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ZERO)
 def test_errors_of_zero_counted_averages_are_those_of_a_bootstrap_and_of_the_rows(metric: str) -> None:

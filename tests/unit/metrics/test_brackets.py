@@ -85,6 +85,7 @@ def test_of_many_classes_the_pairs_that_may_be_the_least_are_read(monkeypatch: p
     assert evaluate(y, y_prob=p).intervals["spcc/ovo_min"] == pytest.approx(every)
 
 
+@pytest.mark.slow
 def test_the_worst_of_equal_classes_is_covered() -> None:
     """Near chance the interval of the arg-min covers .83 to .86 of the samples; the least is biased downward."""
     repeats, n, k = 200, 150, 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from scipy.stats import binomtest, norm
@@ -151,6 +151,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 19), st.integers(1, 
 
 
 @pytest.mark.slow
+@settings(max_examples=40)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_repeated_rows_are_whole_weights_in_any_order(rows: Any, random: Any) -> None:
     y, s, w = (np.array(column) for column in zip(*rows, strict=True))
@@ -274,6 +275,7 @@ def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() 
     assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", ["groups", "fractions"])
 def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
@@ -300,6 +302,7 @@ def sparse(rng, n=500):
     return (rng.random(n) < s).astype(int), s
 
 
+@pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", ["groups", "weights", "case-control"])
 def test_sparse_labels_beside_groups_or_weights_are_not_refused_too_often(beside):

@@ -246,6 +246,7 @@ def test_classes_of_one_side_only_are_left_out_of_the_figure():
 AREA = "The area under the ROC curve, of each class against all others, is "
 
 
+@pytest.mark.slow
 def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
     evaluation = of(wrong=1.8)
     page = evaluation.report(tmp_path / "r.html").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -115,6 +115,8 @@ def averages_of_rest(evaluation: Evaluation) -> list[float]:
     return [evaluation.metrics[f"multiclass/{name}"] for name in AVERAGES[:2]]
 
 
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_parts_merge_to_the_whole(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -57,6 +57,7 @@ def test_every_metric_has_an_interval_or_describes_one(grouping):
         assert low <= evaluation.metrics[name] <= high, name
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("grouping", [None, CHAIN])
 def test_standard_errors_are_those_of_a_simulation(grouping):
@@ -122,6 +123,7 @@ def test_groups_must_fit_the_rows():
         evaluate(y, y_prob=p, groups=[1, 2, 3])
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("grouping", [None, CHAIN])
 def test_bootstrap_of_tables_agrees_with_influence(grouping):

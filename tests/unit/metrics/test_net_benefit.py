@@ -178,6 +178,7 @@ def test_one_group_alone_has_a_net_benefit():
     assert none.low[0] < -1 / 3 < none.high[0]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_the_intervals_of_many_means_are_those_of_each(seed: int) -> None:
     rng = np.random.default_rng(seed)

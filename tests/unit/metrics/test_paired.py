@@ -219,6 +219,7 @@ def test_a_precision_of_1_counts_the_rows_that_it_is_of(hits, shown, rows):
     assert row.standard_error == pytest.approx(math.hypot(own, sides[1].standard_errors["binary/precision"]))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("calls", [(0.02, 0.2), (0.2, 0.01, 0.05, 0.2, 0.01, 0.05)])
 def test_equal_precisions_of_few_and_of_many_rows_are_told_apart_seldom(calls):

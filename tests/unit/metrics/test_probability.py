@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss
 
@@ -124,6 +124,7 @@ def test_they_are_those_of_scikit_learn(k):
 
 
 @pytest.mark.slow
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
     y, _, p = random_problem(seed, 60, skill=0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Evaluation, Grouping, evaluate
@@ -91,6 +91,7 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_constant_order(seed: int) -> None:
     rng = np.random.default_rng(seed)

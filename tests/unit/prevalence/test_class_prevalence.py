@@ -138,6 +138,7 @@ def test_the_order_of_classes_and_of_rows_changes_nothing(problem):
         assert moved.by_class[k] == pytest.approx(found.by_class[order[k]], abs=1e-4)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
     rng = np.random.default_rng(2)

@@ -415,6 +415,7 @@ def test_known_densities_give_the_likelihood_score() -> None:
     assert match.variance(value).target == pytest.approx(1 / (500 * information), rel=1e-9)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_intervals_cover() -> None:
     """300 draws of labelled scores and targets; a true coverage of .95 gives fewer than 274 with chance 1 in 250."""

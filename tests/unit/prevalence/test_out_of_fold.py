@@ -95,6 +95,7 @@ def test_a_fold_weighs_in_the_target_as_among_the_labelled_rows() -> None:
     assert found.n_target == pytest.approx(800, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
     """Logistic regression on one class around the other: its sign is chance, and out of fold it is another one."""
     errors = []

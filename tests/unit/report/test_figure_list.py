@@ -113,6 +113,7 @@ def test_every_figure_is_written_by_the_command_line(store, tmp_path):
     assert written == {file_name(name) for name in names_of(CLASSES, of_classes())}
 
 
+@pytest.mark.slow
 def test_every_figure_of_a_comparison_is_in_its_review():
     skills = {"A": 1.5, "B": 0.6, "C": 0.5}
     comparison = compare({name: of_classes(skill, place) for place, (name, skill) in enumerate(skills.items())})

@@ -70,6 +70,7 @@ def html(evaluation: Evaluation, drawn: dict[str, Picture]) -> str:
     return report_html(evaluation, drawn, title="BaseEvaluation", subtitle="on Tuesday")
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_has_its_titles(html: str) -> None:
     page = Page(html)
     assert page.open == []

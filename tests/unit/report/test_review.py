@@ -244,6 +244,7 @@ def test_runs_that_are_passed_over_are_said_to_be(clear):
     assert verdict(passed)[-1] == ("Not read, because their logged values are worse (limit): “P”.")
 
 
+@pytest.mark.slow
 def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
     runs = made({"A": 1.0, "B": 2.5, "C": 0.5})
     pareto = compare(runs, rank_by=["multiclass/accuracy", "class/0/recall"])
@@ -311,6 +312,7 @@ def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.
                 )
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "noun"), [("seed", "6 seeds"), ("fold", "6 folds"), ("dataset", "6 data sets")], ids=lambda v: v
