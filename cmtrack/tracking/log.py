@@ -218,7 +218,8 @@ def log_evaluation(
                 on_existing, metrics, predictions, checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
         except Exception as error:
-            wanted, problem = _run_alone(run_id, prefix, step, on_existing, predictions), error
+            asked = Destination(run_id, prefix, step, None, None, on_existing, metrics, predictions)
+            wanted, problem = _where_right(asked, dataset, figures), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
         in_time = steps.is_due(place) or wanted.step is None or wanted.figures not in ("auto", True)
         try:
@@ -279,17 +280,19 @@ def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int)
     deliver(spooled(evaluation, wanted, timestamp=timestamp), client, waited=True)
 
 
-def _run_alone(
-    run_id: str | None, prefix: str, step: int | None, on_existing: str, predictions: bool | str
-) -> Destination:
-    """The destination where an option is wrong: the run, if it is known, and what is right."""
-    wanted = Destination(predictions=settings.safe(predictions))
+def _where_right(wanted: Destination, dataset: Any, figures: Any) -> Destination:
+    """The destination where an option is wrong: those that are right, and the run, if it is known."""
+    right = Destination(metrics=wanted.metrics, predictions=settings.safe(wanted.predictions))
     with contextlib.suppress(Exception):
-        check_prefix(prefix)  # under another one it would take another evaluation's place
-        instead = "replace" if on_existing == "replace" else "error"
-        wanted = replace(wanted, prefix=prefix, step=step, on_existing=instead)
-        wanted = replace(wanted, run_id=chosen_run(run_id))
-    return wanted
+        right = replace(right, dataset=checked_name(dataset))
+    with contextlib.suppress(Exception):
+        right = replace(right, figures=checked_figures(figures))
+    with contextlib.suppress(Exception):
+        check_prefix(wanted.prefix)  # under another one it would take another evaluation's place
+        instead = "replace" if wanted.on_existing == "replace" else "error"
+        right = replace(right, prefix=wanted.prefix, step=wanted.step, on_existing=instead)
+        right = replace(right, run_id=chosen_run(wanted.run_id))
+    return right
 
 
 def chosen_run(run_id: str | None) -> str:

@@ -384,13 +384,20 @@ def test_warnings_turned_into_errors_do_not_end_a_training(store, seven_classes,
     assert "no run is active" in capsys.readouterr().err
 
 
-def test_an_evaluation_that_no_run_is_active_for_keeps_its_prefix_and_step(store, seven_classes):
+def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(store, seven_classes):
     y, p = seven_classes
+    asked = {"prefix": "val/", "step": 4, "dataset": "ANES 1996, test", "metrics": ["multiclass/accuracy"]}
     with pytest.warns(EvaluationWarning, match="no run is active"):
-        result = log_evaluation(y, y_prob=p, prefix="val/", step=4)
+        result = log_evaluation(y, y_prob=p, figures=False, **asked)
     package = read(result.path)
     assert (package.run_id, package.prefix, package.step) == (None, "val/", 4)
-    assert package.metrics["val/multiclass/accuracy"] == result.evaluation.metrics["multiclass/accuracy"]
+    assert package.metrics == {"val/multiclass/accuracy": result.evaluation.metrics["multiclass/accuracy"]}
+    assert package.dataset["name"] == "ANES 1996, test"
+    assert package.images == {}
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="dataset must be a name"):
+        result = log_evaluation(y, y_prob=p, figures=False, **asked | {"dataset": ""})
+    package = read(result.path)
+    assert (package.run_id, package.images, list(package.metrics)) == (run.info.run_id, {}, ["val/multiclass/accuracy"])
 
 
 def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
