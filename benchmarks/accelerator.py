@@ -99,12 +99,12 @@ def ways(epoch: Epoch) -> dict[str, Way]:
         return lambda y, logits: judge.update(y, logits=logits), judge._fetch
 
     def arrays() -> tuple[Collect, Callable[[], object]]:
-        kept: list[Any] = []
+        batches: list[Any] = []
 
-        def end() -> object:
-            return [np.concatenate(parts) for parts in zip(*kept, strict=True)]
+        def joined() -> object:
+            return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
 
-        return lambda y, logits: kept.append((y.cpu().numpy(), torch.softmax(logits, 1).cpu().numpy())), end
+        return lambda y, logits: batches.append((y.cpu().numpy(), torch.softmax(logits, 1).cpu().numpy())), joined
 
     def peers() -> tuple[Collect, Callable[[], object]]:
         from torchmetrics import MetricCollection
@@ -119,12 +119,13 @@ def ways(epoch: Epoch) -> dict[str, Way]:
         ).to(DEVICE)
         return lambda y, logits: metrics.update(torch.softmax(logits, 1), y), metrics.compute
 
-    found = {
+    peer = {"torchmetrics: matrix, AUC, calibration": peers} if PEERS else {}
+    return {
         "bare loop": lambda: (lambda y, logits: None, list),
         "EpochAccumulator": ours,
         "arrays of each batch": arrays,
+        **peer,
     }
-    return found | ({"torchmetrics: matrix, AUC, calibration": peers} if PEERS else {})
 
 
 def main() -> None:

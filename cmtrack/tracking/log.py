@@ -218,7 +218,7 @@ def log_evaluation(
                 on_existing, metrics, predictions, checked_name(dataset), name_of_run(chosen), checked_figures(figures),
             )  # fmt: skip
         except Exception as error:
-            asked = Destination(run_id, prefix, step, None, None, on_existing, metrics, predictions)
+            asked = Destination(run_id, prefix, step, on_existing=on_existing, metrics=metrics, predictions=predictions)
             wanted, problem = _where_right(asked, dataset, figures), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
         in_time = steps.is_due(place) or wanted.step is None or wanted.figures not in ("auto", True)
@@ -280,18 +280,18 @@ def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int)
     deliver(spooled(evaluation, wanted, timestamp=timestamp), client, waited=True)
 
 
-def _where_right(wanted: Destination, dataset: Any, figures: Any) -> Destination:
-    """The destination where an option is wrong: those that are right, and the run, if it is known."""
-    right = Destination(metrics=wanted.metrics, predictions=settings.safe(wanted.predictions))
+def _where_right(asked: Destination, dataset: Any, figures: Any) -> Destination:
+    """The destination where an option is wrong: with the options that are right, and the run, if it is known."""
+    right = Destination(metrics=asked.metrics, predictions=settings.safe(asked.predictions))
     with contextlib.suppress(Exception):
         right = replace(right, dataset=checked_name(dataset))
     with contextlib.suppress(Exception):
         right = replace(right, figures=checked_figures(figures))
     with contextlib.suppress(Exception):
-        check_prefix(wanted.prefix)  # under another one it would take another evaluation's place
-        instead = "replace" if wanted.on_existing == "replace" else "error"
-        right = replace(right, prefix=wanted.prefix, step=wanted.step, on_existing=instead)
-        right = replace(right, run_id=chosen_run(wanted.run_id))
+        check_prefix(asked.prefix)  # under another one it would take another evaluation's place
+        on_existing = "replace" if asked.on_existing == "replace" else "error"
+        right = replace(right, prefix=asked.prefix, step=asked.step, on_existing=on_existing)
+        right = replace(right, run_id=chosen_run(asked.run_id))
     return right
 
 

@@ -106,9 +106,11 @@ class EpochAccumulator:
                     raise ValueError("a batch must have y_prob or logits, got both")
                 y_prob = probabilities(logits)
             given = dict(zip(_BY_ROW, (y_true, y_prob, y_pred, sample_weight, groups, row_ids), strict=True))
-            made = y_prob if logits is not None else None
+            computed = "y_prob" if logits is not None else None
             batch = {
-                name: _batch_part(name, values, values is made) for name, values in given.items() if values is not None
+                name: _batch_part(name, values, name == computed)
+                for name, values in given.items()
+                if values is not None
             }
             columns, divisions = ({}, ()) if segments is None else _divided(segments)
             batch |= columns
@@ -205,7 +207,7 @@ class EpochAccumulator:
             return {}, None, self._error
         try:
             self._fetch()
-            own = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._rows.items()}
+            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
             wanted = self._hook.options.get("labels")
             own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob"))
             if "y_pred" in own:
@@ -289,13 +291,13 @@ def _cpu(values: Any) -> Any:
     return as_array(values) if hasattr(values, "detach") else values
 
 
-def _batch_part(name: str, values: Any, made: bool) -> Any:
-    """One part of a batch, a copy unless made here: a tensor where it is on a device, else an array."""
+def _batch_part(name: str, values: Any, computed: bool) -> Any:
+    """One part of a batch, a copy unless it was computed here: a tensor where it is on a device, else an array."""
     if isinstance(values, torch.Tensor) and values.device.type != "cpu":
         part = values.detach()
         if part.dtype in (torch.float16, torch.bfloat16):
             part = part.float()
-        elif not made:  # the loop may overwrite it
+        elif not computed:  # the loop may overwrite it
             part = part.clone()
         part = part if part.ndim else part[None]
     else:
