@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
+def probabilities_of(y_prob: Any, options: Any) -> Any:
+    """Return ``y_prob``, which scikit-learn and MLflow spell ``y_proba``; that spelling leaves ``options``.
+
+    Raises
+    ------
+    TypeError
+        If both spellings are given.
+    """
+    if "y_proba" not in options:
+        return y_prob
+    if y_prob is not None:
+        raise TypeError("y_prob and y_proba are two spellings of one argument: give one of them")
+    return options.pop("y_proba")
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -112,14 +127,14 @@ class Question:
         return {name: entry for name, entry in cls.entries().items() if entry.kind}
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], caller: str) -> Self:
+    def of(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> Self:
         """The question of a call, checked: what was given, and the defaults of the rest.
 
         Parameters
         ----------
         given : mapping
-        caller : str
-            The function's name, for errors.
+        caller : callable
+            The function or class that was called, for errors.
 
         Raises
         ------
@@ -130,12 +145,13 @@ class Question:
         return cls(**{n: one.check(given.get(n, one.default)) for n, one in cls.options().items()})
 
     @classmethod
-    def check_names(cls, given: Mapping[str, Any], caller: str) -> None:
-        """Raise TypeError for an unknown option, with the name that was probably meant."""
+    def check_names(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> None:
+        """Raise TypeError for an unknown option, with the argument of the caller that was probably meant."""
         options = cls.options()
         for name in given:
             if name not in options:
-                raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{near(name, options)}")
+                hint = near(name, inspect.signature(caller).parameters)
+                raise TypeError(f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
     def given(self) -> dict[str, Any]:
         """The options by name, as a call takes them."""

@@ -230,8 +230,8 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
 def compare_command(csv_file: Path | None, **options: Any) -> Answer:
     """Rank evaluated runs, and say which differences are real.
 
-    RUN is a run id or its first 8 characters, a logged model's id, or a model URI such as models:/name@champion. Runs
-    that were judged on different data, or in different ways, get rankings of their own.
+    RUN is a run id or its first 8 characters, a name that no other run has, a logged model's id, or a model URI such as
+    models:/name@champion. Runs that were judged on different data, or in different ways, get rankings of their own.
 
     Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such run, no server),
     2 wrong usage or bad input.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
     from rich.table import Table
 
-    from cmtrack.comparison import Comparison, Ranking
+    from cmtrack.comparison import Comparison, Ranking, SegmentComparison, SegmentDifferences
     from cmtrack.comparison.ranking import Ranked
     from cmtrack.report.constant import UnrankedRow
 
@@ -67,6 +68,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         # the differences that do not use that the rows are the same, and why
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
+    print_segments(console, comparison.segments)
     lines = [f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
     _print_list(console, "Failed a gate", lines, "runs")
     for head, last in (("Last", True), ("Not ranked", False)):
@@ -80,6 +82,42 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
     rule = rule_of(comparison)
     console.print(plain(comparison.summary() if rule is None else f"{comparison.summary()}\n{rule.sentence}"))
+
+
+def print_segments(console: Console, compared: SegmentComparison) -> None:
+    """Print the leader and its differences from the other runs by segment, a table for each column and metric."""
+    from cmtrack.report.review.narrative import segment_reading
+
+    for pairs in compared.tables:
+        first = pairs[0]
+        metric = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
+        title = f"By segment: {metric} by {quoted(first.column)}"
+        print_table(console, title, _segment_columns(pairs), range(len(first.segments)))
+        console.print(plain(segment_reading(pairs, quoted)))
+        console.print()
+    for note in compared.notes:
+        console.print(plain(note))
+
+
+def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[Column]:
+    """The columns of a table whose rows are the places of the segments in the first pair."""
+    first = pairs[0]
+    columns = [
+        Column("segment", lambda k: first.segments[k], ALWAYS, folds=True),
+        Column("rows", lambda k: fmt.count(first.rows[k]), ALWAYS, right=True),
+        Column(one_line(first.first), lambda k: fmt.number(float(first.first_values[k])), ALWAYS, right=True),
+    ]
+    for place, pair in enumerate(pairs):
+        difference = partial(_segment_difference, pair, first.segments)
+        columns.append(Column(f"difference from\n{one_line(pair.second)}", difference, DECIDES - 1 - place))
+    return columns
+
+
+def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: int) -> str:
+    """The difference in the segment at place k of the given order, which another pair may not share."""
+    place = pair.segments.index(segments[k])
+    ends = (float(pair.low[place]), float(pair.high[place]))
+    return fmt.signed_or_why(float(pair.differences[place]), ends, pair.reasons[place])
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
@@ -114,6 +152,10 @@ def print_table(
         heads = (column.head.replace("/\n", "/").split("\n")[0] for column in shown_columns)
         table.add_row(*(plain(one_line(shown.get(head, ""))) for head in heads))
     console.print(table)
+    hidden = [column for column in columns if column not in shown_columns and column.brief not in shown_columns]
+    if hidden:
+        heads_of_hidden = ", ".join(column.head.replace("/\n", "/").replace("\n", " ") for column in hidden)
+        console.print(plain(f"The terminal is too narrow to show: {heads_of_hidden}. --json has everything."))
 
 
 def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:

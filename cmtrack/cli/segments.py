@@ -43,9 +43,8 @@ _NAME = 12
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Smallest number of rows of a searched segment.",
+    help="Smallest number of the metric's rows in a searched segment. By default 100, or a fifth of these rows if "
+    "there are fewer than 500.",
 )
 @click.option("--leave-out", multiple=True, metavar="COLUMN", help="Column that --worst does not search; repeatable.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
@@ -62,7 +61,7 @@ def segments_command(
     by: tuple[str, ...],
     metrics: tuple[str, ...],
     worst: bool,
-    min_rows: int,
+    min_rows: int | None,
     leave_out: tuple[str, ...],
     table: Path | None,
     extra_metrics: tuple[str, ...],
@@ -112,6 +111,7 @@ def segments_command(
                     searched = _searched(evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows)
                 except ValueError as error:
                     failure = str(error).replace("leave this column out", "leave this column out (--leave-out)")
+                    failure = failure.replace("min_rows", "--min-rows")
             data = [[_as_data(view) for view in some] for some in shown]
             sides = list(zip(names, evaluations, strict=True))
             compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
@@ -141,7 +141,7 @@ def segments_command(
     return Answer(as_data, show, BadInput(failure) if failure else None)
 
 
-def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int) -> SegmentSearch:
+def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int | None) -> SegmentSearch:
     """Search some columns for the worst segments."""
     from cmtrack.statistics.predictions import Predictions
 

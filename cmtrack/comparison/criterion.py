@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near_metric
 
 if TYPE_CHECKING:
     from cmtrack.comparison.tie_breakers import TieBreaker
@@ -127,7 +127,7 @@ def _checked(name: object, catalog: Catalog) -> str:
     try:
         better = catalog.lookup(name).better
     except KeyError:
-        raise ValueError(f"no metric is called {name!r}{near(name, catalog.names)}") from None
+        raise ValueError(f"no metric is called {name!r}{near_metric(name, catalog.names)}") from None
     if not better:
         raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
     return name

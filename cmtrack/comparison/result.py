@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -129,6 +129,9 @@ class Comparison:
 
     def __len__(self) -> int:
         return len(self.standings)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return iter(self.standings)
 
     def __getitem__(self, name: str) -> Ranked:
         """A ranked run by its name or id, or a model by its name."""

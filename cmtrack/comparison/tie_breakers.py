@@ -11,7 +11,7 @@ from typing import Any
 from cmtrack.comparison.run import Run, source_of
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near, near_metric
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
 _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "the tag"}
@@ -55,7 +55,7 @@ class TieBreaker:
         try:
             better, title = catalog.lookup(name).better, catalog.title(name)
         except KeyError:
-            hint = near(name, catalog.names)
+            hint = near_metric(name, catalog.names)
             raise ValueError(
                 f"a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got {name!r}{hint}"
             ) from None

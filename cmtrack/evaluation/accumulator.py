@@ -69,7 +69,7 @@ class Accumulator:
         labels: Sequence[Label],
         **options: Unpack[Options],
     ) -> None:
-        self.spec = Spec.of(options, "Accumulator")
+        self.spec = Spec.of(options, Accumulator)
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self._step = self._deciding(["y_prob"])
         self._prices = prices_of(self.spec, self.labels)

@@ -17,7 +17,7 @@ from cmtrack.metrics.confidence import CONFIDENCE, CONFIDENCE_OF_STEP
 from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.per_class import CLASS
 from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
 from cmtrack.metrics.spcc import SPCC
@@ -62,7 +62,7 @@ def check_headline(names: Iterable[str]) -> tuple[str, ...]:
         try:
             OPEN.find(name)
         except KeyError:
-            raise ValueError(f"headline: no metric is called {name!r:.200}{near(name, OPEN.names)}") from None
+            raise ValueError(f"headline: no metric is called {name!r:.200}{near_metric(name, OPEN.names)}") from None
     return checked
 
 

@@ -13,6 +13,7 @@ from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning,
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.options import probabilities_of
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.segments.columns import segment_columns
 from cmtrack.statistics import LabelDigest, ScoreCounts
@@ -141,7 +142,8 @@ def evaluate(
     >>> round(low, 2), round(high, 2)
     (0.23, 0.88)
     """
-    spec = Spec.of(options, "evaluate")
+    y_prob = probabilities_of(y_prob, options)
+    spec = Spec.of(options, evaluate)
     grouping = spec.grouping
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     given = {"y_true": y_true, "y_pred": y_pred, scores_name: scores, "sample_weight": sample_weight, "groups": groups}

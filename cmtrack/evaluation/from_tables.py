@@ -13,6 +13,7 @@ from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
+from cmtrack.options import probabilities_of
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.source import Reading, watched
 from cmtrack.statistics.collected import Statistics
@@ -120,7 +121,8 @@ def evaluate_table(
     >>> evaluate_table("rows.parquet", y_true="y", y_prob="p_*").confusion_matrix.counts.tolist()
     [[1, 0], [1, 1]]
     """
-    spec = Spec.of(options, "evaluate_table")
+    y_prob = probabilities_of(y_prob, options)
+    spec = Spec.of(options, evaluate_table)
     grouping = spec.grouping
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     if y_prob is None and (calibration is not None or target is not None):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.names import OF_SEGMENTS, near, segment_parts
+from cmtrack.metrics.names import OF_SEGMENTS, near_metric, segment_parts
 from cmtrack.metrics.own import near_or_own
 from cmtrack.names import quoted
 from cmtrack.rows.flips import FLIPS
@@ -293,7 +293,7 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
     try:
         OPEN.find(name)  # a run may bring a metric of its user's own; check_known refuses one that none has
     except KeyError:
-        raise ValueError(f"gate {text!r}: no metric is called {name!r}{near(name, OPEN.names)}") from None
+        raise ValueError(f"gate {text!r}: no metric is called {name!r}{near_metric(name, OPEN.names)}") from None
     return name, suffixes
 
 

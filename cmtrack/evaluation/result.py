@@ -768,7 +768,7 @@ class Evaluation(BaseEvaluation):
         metric: str = "multiclass/accuracy",
         *,
         depth: int = 2,
-        min_rows: int = 100,
+        min_rows: int | None = None,
         columns: Any = None,
         n_permutations: int = N_PERMUTATIONS,
         seed: int = 0,
@@ -782,8 +782,9 @@ class Evaluation(BaseEvaluation):
             class), a mean cost, log loss, Brier or spherical score.
         depth : 1 or 2
             2 searches crossings of two columns, too.
-        min_rows : int, default 100
-            Least number of the metric's own rows in a segment.
+        min_rows : int, optional
+            Least number of the metric's own rows in a segment. By default 100, or a fifth of these rows if there are
+            fewer than 500.
         columns : frame or mapping of columns, optional
             In the order of the evaluated rows; a column of more than 20 numbers is cut at quantiles, and a note says
             so. By default the columns of ``evaluate(..., segments=)``.

@@ -461,11 +461,15 @@ def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] |
     return type(whole)(statistics, spec)
 
 
+FEWEST_SEARCHED = 100
+"""Rows of a segment below which a search passes it over: of fewer rows a bad value is mostly chance."""
+
+
 # -- search --------------------------------------------------------------------------------------------
 
 
 def search(
-    evaluation: Evaluation, metric: str, depth: int, min_rows: int, columns: Any, n_permutations: int, seed: int
+    evaluation: Evaluation, metric: str, depth: int, min_rows: int | None, columns: Any, n_permutations: int, seed: int
 ) -> SegmentSearch:
     """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
@@ -495,6 +499,9 @@ def search(
         chosen = tuple(SegmentColumn(one.name, one.values, value_texts(one.values), one.codes) for one in held)
     if not chosen:
         raise ValueError("worst_segments needs columns to search, got none: give columns=, or evaluate(..., segments=)")
+    if min_rows is None:
+        own_rows = len(values) if where is None else int(where.sum())
+        min_rows = min(FEWEST_SEARCHED, max(own_rows // 5, 1))
     return worst_segments(
         chosen, values, better=entry.better, where=where, weights=rows.weights, clusters=rows.clusters, depth=depth,
         min_rows=min_rows, n_permutations=n_permutations, confidence_level=evaluation.confidence_level, seed=seed,

@@ -33,7 +33,7 @@ from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
@@ -353,7 +353,7 @@ def _metric(name: str) -> Any:
         return lookup(name)
     except KeyError:
         names = [metric.name for metric in SIX]
-        raise ValueError(f"maximize must name a metric, got {name!r:.80}{near(str(name), names)}") from None
+        raise ValueError(f"maximize must name a metric, got {name!r:.80}{near_metric(str(name), names)}") from None
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:

@@ -162,7 +162,7 @@ def _evaluate(
         raise ValueError("row_ids must be given without documents, got both: documents names the documents already")
     names = given.ids if row_ids is None else row_ids
     digest = None if names is None else LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
-    spec = FamilySpec.of({"matching": matching, "confidence_level": confidence_level}, "evaluate_families")
+    spec = FamilySpec.of({"matching": matching, "confidence_level": confidence_level}, evaluate_families)
     listed = given.seen if codes is None else [plain(code) for code in codes]
     if len(set(listed)) != len(listed):
         twice = next(code for code in listed if listed.count(code) > 1)

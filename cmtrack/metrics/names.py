@@ -59,18 +59,56 @@ def slug(name: str) -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'a' or 'b'?``, of the names most like one that is not there; nothing where none is like it.
-
-    What a name ends in counts most: ``f1`` means ``multiclass/f1_macro``, and labels are looked for as they are read.
-    """
+    """``; did you mean 'a' or 'b'?``, of the names most like one that is not there; nothing where none is like it."""
     names = list(dict.fromkeys(known))
     lowered: dict[str, list[str]] = {}
     for full in names:
-        for text in (full, "/".join(map(decode_label, full.split("/"))), full.rsplit("/", 1)[-1]):
+        for text in (full, "/".join(map(decode_label, full.split("/"))), _last_part(full)):
             lowered.setdefault(text.lower(), []).append(full)
     wanted = name.lower()
     matches = get_close_matches(wanted, lowered, n=3, cutoff=0.6)
     if not matches:
         matches = [text for text in lowered if wanted and wanted in text][:3]
-    alike = list(dict.fromkeys(full for text in matches for full in lowered[text]))[:3]
-    return f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+    return _did_you_mean(full for text in matches for full in lowered[text])
+
+
+def near_metric(name: str, known: Iterable[str]) -> str:
+    """The hint of :func:`near` for a metric: names that end like it come before names that are spelt like it.
+
+    ``f1`` and scikit-learn's ``f1_score`` mean ``binary/f1``, and ``multiclass/log_loss`` means
+    ``probability/log_loss``. Metrics of spans and of families are suggested only if the name asks for them.
+    """
+    names = list(dict.fromkeys(known))
+    section = name.partition("/")[0].lower() if "/" in name else ""
+    wanted = _last_part(name).lower().removesuffix("_score")
+    wanted = _USUAL_NAMES.get(wanted, wanted)
+    if not section.startswith(_OTHER_TASKS):
+        names = [full for full in names if not full.startswith(_OTHER_TASKS)] or names
+    alike = [full for full in names if wanted and wanted in _last_part(full)]
+
+    def distance(full: str) -> tuple[bool, bool, bool, bool]:
+        last = _last_part(full)
+        return not full.startswith(section), last != wanted, "<" in full, not last.startswith(wanted)
+
+    return _did_you_mean(sorted(alike, key=distance)) or near(name, names)
+
+
+_OTHER_TASKS = ("spans", "family")
+_USUAL_NAMES = {
+    "auc": "roc_auc",
+    "auprc": "average_precision",
+    "auroc": "roc_auc",
+    "brier_score_loss": "brier",
+    "mcc": "matthews_corrcoef",
+    "sensitivity": "recall",
+}
+"""Names of metrics in other libraries, where they do not end like ours."""
+
+
+def _last_part(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    shown = list(dict.fromkeys(names))[:3]
+    return f"; did you mean {' or '.join(map(repr, shown))}?" if shown else ""

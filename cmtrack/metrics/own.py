@@ -15,7 +15,7 @@ from cmtrack.metrics.catalog import OWN_NAME, RESERVED, may_be_own
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.intervals import Interval, wilson, within_bounds
 from cmtrack.metrics.metric import BETTER, RANGES, Metric
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.results import Results
 
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
@@ -63,7 +63,7 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
     """The metrics most like an unknown name, or how to pass a custom one."""
-    return near(name, known) or (f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else "")
+    return near_metric(name, known) or (f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else "")
 
 
 def _check(metric: Metric) -> None:

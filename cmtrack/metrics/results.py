@@ -12,7 +12,7 @@ import numpy as np
 
 from cmtrack.metrics.intervals import ROUNDING, Interval, settled, wilson, within_bounds
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
 
 _DEPENDENT = "rows belong together in groups, and it holds for independent rows"
@@ -30,7 +30,7 @@ class ByName(dict[str, Any]):
         self._what = what
 
     def __missing__(self, name: object) -> Any:
-        raise KeyError(f"there is no {self._what} {name!r}{near(str(name), self)}")
+        raise KeyError(f"there is no {self._what} {name!r}{near_metric(str(name), self)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

@@ -454,8 +454,8 @@ def _searched(columns: Sequence[SegmentColumn], units: _Units, options: _Options
     found = lattice(columns, units.codes, units.rows, options.depth, options.min_rows)
     if not found.slices:
         raise ValueError(
-            f"min_rows must leave a segment to search, got {options.min_rows:,}: the largest of {found.seen:,} segments"
-            f" that is not all of the metric's {int(units.rows.sum()):,} rows has {found.largest:,}"
+            f"min_rows must be at most {found.largest:,}, got {options.min_rows:,}: that is the size of the largest of "
+            f"{found.seen:,} segments which is not all of the metric's {int(units.rows.sum()):,} rows"
         )
     return found
 

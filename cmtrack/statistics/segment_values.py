@@ -122,10 +122,22 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
     data, names = segments, None
     if isinstance(segments, tuple) and len(segments) == 2 and isinstance(segments[1], (list, tuple, str)):
         data, names = segments
+    if _is_list_of_names(data):
+        raise TypeError(
+            f"segments must map names to columns, such as {{{data[0]!r}: one value per row}}, or be a frame; "
+            f"got only the names {list(data)!r:.80}"
+        )
     columns = attribute_columns(data, called=SEGMENTS)
     divisions = divisions_of(list(columns) if names is None else names)
     needed = list(dict.fromkeys(name for division in divisions for name in division))
     return attribute_columns(columns, needed, SEGMENTS), divisions
+
+
+def _is_list_of_names(data: Any) -> bool:
+    """True for a list of texts that do not repeat: they name columns, as ``compare(segments=)`` takes them."""
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    return all(isinstance(value, str) for value in data) and len(set(data)) == len(data)
 
 
 def divisions_of(names: Any) -> Divisions:

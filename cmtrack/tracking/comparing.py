@@ -70,10 +70,10 @@ def compare(
     Parameters
     ----------
     runs : str, object, sequence of these, frame or mapping, optional
-        Run ids or their beginnings (8 characters or more), ``runs:/<id>``, ids of logged models, model URIs
-        (``models:/name/3``, ``models:/name@champion``), MLflow's run and model entities, or the frame of
-        ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the runs of
-        the experiments, or of the active experiment.
+        Run ids or their beginnings (8 characters or more), names that a single run has, ``runs:/<id>``, ids of logged
+        models, model URIs (``models:/name/3``, ``models:/name@champion``), MLflow's run and model entities, or the
+        frame of ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the
+        runs of the experiments, or of the active experiment.
     progress : callable, optional
         Called with (what is being done, done, in all; 0 where that is not known).
     **options
@@ -121,7 +121,7 @@ def compare(
     >>> compare(rank_by="multiclass/accuracy").best.name
     'forest'
     """
-    CompareOptions.check_names(options, "compare")
+    CompareOptions.check_names(options, compare)
     return compare_by(CompareOptions(**options), runs, progress)
 
 

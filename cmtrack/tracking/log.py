@@ -16,11 +16,12 @@ from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.catalog import check_headline
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import probabilities_of
 from cmtrack.tracking import settings, spool, steps
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import deliver, within_patience
-from cmtrack.tracking.names import check_prefix
+from cmtrack.tracking.names import check_prefix, with_separator
 from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.send import client_for
@@ -102,7 +103,8 @@ def log_evaluation(
     The run gets a headline set of metrics in one batch, ``cmtrack_evaluation.json`` with every number and the
     statistics, figures and a report at the root of its artifacts, one image series for the chart view, a table by
     class, tags, and the evaluated rows as a dataset. A training run is never ended, opened or broken by this: on
-    any failure there is a warning that names a local folder with the evaluation, and the script goes on.
+    any failure, a misspelt argument included, there is a warning that names a local folder with the evaluation or its
+    inputs, and the script goes on.
 
     **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight, group and
     segment by each declared column go to the tracking store, up to 32 MB; row ids only as a digest. The environment
@@ -126,8 +128,8 @@ def log_evaluation(
         The step of the metrics and of the image, for use during training. Files hold the last step; the report is
         made at most every ten seconds, and ten seconds after the last step or when the process ends.
     prefix : str, default ""
-        Put before metric names (``"val/"`` gives ``val/multiclass/accuracy``) and file names, for several
-        evaluations in one run.
+        Put before metric names (``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
+        ``val_multiclass/accuracy``) and file names, for several evaluations in one run.
     metrics : "headline", "all" or list of names, default "headline"
         What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a section.
     predictions : "auto", "labels", True or False
@@ -169,12 +171,15 @@ def log_evaluation(
     >>> logged.status, mlflow.get_run(run.info.run_id).data.metrics["multiclass/accuracy"]
     ('completed', 0.75)
     """
-    Spec.check_names(options, "log_evaluation")
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
     problem: Exception | None = None
     try:
         with forks_wait():
+            y_prob = probabilities_of(y_prob, options)
+            scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
+            given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "sample_weight": sample_weight}
+            Spec.check_names(options, log_evaluation)
             if isinstance(evaluation_or_y_true, BaseEvaluation):
                 if y_pred is not None or y_prob is not None or y_score is not None:
                     raise ValueError("y_pred, y_prob and y_score need labels, got an Evaluation beside them")
@@ -182,8 +187,6 @@ def log_evaluation(
                 if options.get("headline"):
                     evaluation = evaluation.asking(headline=check_headline(options["headline"]))
             else:
-                scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
-                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "sample_weight": sample_weight}
                 evaluation = evaluate(
                     evaluation_or_y_true,
                     y_pred,
@@ -209,7 +212,7 @@ def log_evaluation(
                 raise problem
             from mlflow import get_active_model_id, get_tracking_uri
 
-            check_prefix(prefix)
+            prefix = with_separator(check_prefix(prefix))
             if on_existing not in ("replace", "error"):
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
             chosen = chosen_run(run_id)
@@ -288,9 +291,10 @@ def _where_right(asked: Destination, dataset: Any, figures: Any) -> Destination:
     with contextlib.suppress(Exception):
         right = replace(right, figures=checked_figures(figures))
     with contextlib.suppress(Exception):
-        check_prefix(asked.prefix)  # under another one it would take another evaluation's place
+        # Under another prefix it would take another evaluation's place.
+        prefix = with_separator(check_prefix(asked.prefix))
         on_existing = "replace" if asked.on_existing == "replace" else "error"
-        right = replace(right, prefix=asked.prefix, step=asked.step, on_existing=on_existing)
+        right = replace(right, prefix=prefix, step=asked.step, on_existing=on_existing)
         right = replace(right, run_id=chosen_run(asked.run_id))
     return right
 

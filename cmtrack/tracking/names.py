@@ -10,7 +10,7 @@ from cmtrack import untrusted
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.names import OF_SEGMENTS, near
+from cmtrack.metrics.names import OF_SEGMENTS, near_metric
 
 EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
@@ -46,6 +46,15 @@ def check_prefix(prefix: str) -> str:
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}")
     return prefix
+
+
+def with_separator(prefix: str) -> str:
+    """Return a valid prefix that ends in a separator: ``val`` becomes ``val/``.
+
+    Without one the metrics would be called ``valbinary/f1``.
+    """
+    ends_in_a_word = prefix[-1:].isalnum()
+    return f"{prefix}/" if ends_in_a_word else prefix
 
 
 def file_name(name: str, prefix: str = "") -> str:
@@ -121,6 +130,6 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
             continue
         named = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
         if not named:
-            raise ValueError(f"this evaluation has no metric {name!r}{near(name, metrics)}")
+            raise ValueError(f"this evaluation has no metric {name!r}{near_metric(name, metrics)}")
         out |= {n: metrics[n] for n in named}
     return out

@@ -6,12 +6,12 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import artifacts, mlflow_inside
@@ -30,6 +30,9 @@ _MOST_ALIKE = 10
 _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
+_NAME = re.compile(r"[^'\"`\\%]+")
+"""Names that a search may hold: MLflow's filters have no escape for quotes."""
+_RULE = "a run is given by its id, the first 8 characters of it, or its name if no other run has it"
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
@@ -189,11 +192,11 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
     TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins like several;
     ConnectionError if a store does not answer.
 
-    ``reference``: a run id or its beginning (8 characters or more), ``runs:/<id>``, the id of a logged model (``m-…``),
-        a model URI (``models:/<id>``, ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``,
-        ``model_id`` or ``info.run_id``.
+    ``reference``: a run id or its beginning (8 characters or more), a name that a single run has, ``runs:/<id>``,
+        the id of a logged model (``m-…``), a model URI (``models:/<id>``, ``models:/name/3``,
+        ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or ``info.run_id``.
     ``clients``: tried in order.
-    ``experiments``: names of those in which the beginning of an id is looked for; by default in all.
+    ``experiments``: names of those in which the beginning of an id, or a name, is looked for; by default in all.
     """
     text = _as_text(reference)
     if isinstance(reference, TrackedRun):
@@ -210,46 +213,40 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
                 raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
             problems.append(f"{shown_uri(client)}: {first_line(error)}")
     if _SHORT_ID.fullmatch(text):
-        run = _beginning_with(text, clients, experiments)
-        if run is not None:
-            return run
+        by_id = _matching(f"attributes.run_id LIKE '{text}%'", clients, experiments)
+        if by_id:
+            return _only(by_id, f"have an id that begins with {text!r}")
     if text.startswith(("models:/", "m-")):
         raise ValueError(f"there is no model {text!r} ({'; '.join(problems)})")
-    known_by = "" if re.fullmatch("[0-9a-f]{8,}", text) else _by_id_alone(text, clients)
-    raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){known_by}")
+    if _NAME.fullmatch(text):
+        named = _matching(f"attributes.run_name = '{text}'", clients, experiments)
+        if named:
+            return _only(named, f"are named {text!r}, so give the id of one")
+    looks_like_an_id = re.fullmatch("[0-9a-f]{8,}", text) is not None
+    rule = "" if looks_like_an_id else f"; {_RULE}"
+    raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){rule}")
 
 
-def _by_id_alone(name: str, clients: Sequence[MlflowClient]) -> str:
-    """The rule that runs are named by their ids, with those of the runs that have this name."""
-    called: dict[str, None] = {}
-    with suppress(Exception):  # the rule alone says enough
-        for client in clients if re.fullmatch(r"[^'\"`\\%]+", name) else ():
-            ids = [str(experiment.experiment_id) for experiment in client.search_experiments()]
-            called |= dict.fromkeys(
-                run.run_id[:8] for run in search(client, ids, f"attributes.run_name = '{name}'", max_runs=_MOST_ALIKE)
-            )
-    hint = f"; {name!r} is the name of {', '.join(called)}" if called else ""
-    return f"; a run is named by its id or the first 8 characters of it{hint}"
-
-
-def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:
-    """The unique run whose id has this beginning; None if there is none.
-
-    ValueError if there are several, or a store does not search by the beginning of an id.
-    """
+def _matching(condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> list[TrackedRun]:
+    """The runs of all stores that meet a condition, by id; no more than can be listed, and one."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
         named = [client.get_experiment_by_name(name) for name in experiments]
         inside = [one for one in named if one is not None] if experiments else client.search_experiments()
         ids = [str(experiment.experiment_id) for experiment in inside]
         if ids:
-            for run in search(client, ids, f"attributes.run_id LIKE '{text}%'", max_runs=_MOST_ALIKE + 1):
+            for run in search(client, ids, condition, max_runs=_MOST_ALIKE + 1):
                 by_id.setdefault(run.run_id, run)
-    if len(by_id) > 1:
-        listed = ", ".join(f"{run_id} ({run.name})" for run_id, run in sorted(by_id.items())[:_MOST_ALIKE])
-        more = " and more" if len(by_id) > _MOST_ALIKE else ""
-        raise ValueError(f"several runs have an id that begins with {text!r}: {listed}{more}")
-    return next(iter(by_id.values()), None)
+    return [run for _, run in sorted(by_id.items())]
+
+
+def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
+    """The single run; ValueError, with the ids, if there are several."""
+    if len(runs) == 1:
+        return runs[0]
+    listed = ", ".join(f"{run.run_id} ({run.name})" for run in runs[:_MOST_ALIKE])
+    more = " and more" if len(runs) > _MOST_ALIKE else ""
+    raise ValueError(f"several runs {what_they_share}: {listed}{more}")
 
 
 def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
@@ -324,7 +321,9 @@ def _as_text(reference: Any) -> str:
             value = getattr(holder, name, None)
             if isinstance(value, str):
                 return value
-    raise TypeError(f"a run must be an id, a model URI, or an object with a run_id, got {type(reference).__name__}")
+    kind = type(reference).__name__
+    hint = '; name evaluations: compare({"a": first, "b": second})' if isinstance(reference, BaseEvaluation) else ""
+    raise TypeError(f"a run must be an id, a name, a model URI, or an object with a run_id, got {kind}{hint}")
 
 
 def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:

@@ -60,17 +60,41 @@ def test_the_command_line_has_a_flag_for_each_that_names_one():
 
 
 def test_what_is_given_is_checked_and_the_rest_are_the_defaults():
-    chosen = Spec.of({"sections": ["binary", "multiclass"]}, "evaluate").given()
+    chosen = Spec.of({"sections": ["binary", "multiclass"]}, cmtrack.evaluate).given()
     assert chosen["sections"] == ("multiclass", "binary")
     assert {name: chosen[name] for name in OPTIONS if name != "sections"} == {
         name: about.default for name, about in OPTIONS.items() if name != "sections"
     }
 
 
-@pytest.mark.parametrize("call", [cmtrack.evaluate, cmtrack.log_evaluation], ids=["evaluate", "log_evaluation"])
-def test_a_misspelt_option_is_refused_and_named(call):
-    with pytest.raises(TypeError, match=f"{call.__name__}.*argument 'positve'; did you mean 'positiv"):
-        call([0, 1], [0, 1], positve=1)
+MISSPELT = {"positve": "positive", "segment": "segments", "sample_weights": "sample_weight", "y_probs": "y_prob"}
+
+
+@pytest.mark.parametrize(("wrong", "right"), MISSPELT.items())
+def test_a_misspelt_argument_is_named(wrong, right):
+    message = rf"\(\) got an unexpected keyword argument '{wrong}'; did you mean '{right}'"
+    with pytest.raises(TypeError, match=f"evaluate{message}"):
+        cmtrack.evaluate([0, 1], [0, 1], **{wrong: [0, 1]})
+    with pytest.raises(TypeError, match=f"log_evaluation{message}"):
+        cmtrack.log_evaluation([0, 1], [0, 1], strict=True, **{wrong: [0, 1]})
+    with pytest.raises(TypeError, match=rf"Accumulator\(\) got an unexpected keyword argument '{wrong}'"):
+        cmtrack.Accumulator(labels=[0, 1], **{wrong: [0, 1]})
+
+
+def test_a_misspelt_argument_of_log_evaluation_keeps_the_inputs_and_the_training(store):
+    with pytest.warns(UserWarning, match="argument 'positve'; did you mean 'positive'"):
+        logged = cmtrack.log_evaluation([0, 1], [0, 1], positve=1)
+    assert logged.status == "failed"
+    assert logged.path.exists()
+
+
+def test_y_proba_is_another_spelling_of_y_prob(store):
+    y, p = [0, 1, 1, 0], [0.2, 0.9, 0.4, 0.1]
+    expected = cmtrack.evaluate(y, y_prob=p)
+    assert cmtrack.evaluate(y, y_proba=p) == expected
+    assert cmtrack.log_evaluation(y, y_proba=p, run_id="none").evaluation == expected
+    with pytest.raises(TypeError, match="y_prob and y_proba are two spellings of one argument"):
+        cmtrack.evaluate(y, y_prob=p, y_proba=p)
 
 
 def test_the_command_line_refuses_by_the_rule_of_the_library(tmp_path):

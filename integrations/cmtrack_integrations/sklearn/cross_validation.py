@@ -248,7 +248,7 @@ def cross_validate_evaluation(
     actual, by_row = in_order(y, rows)
     splits = splits_of(estimator, X, actual, cv, by_row["groups"])
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-    Spec.of(options, "cross_validate_evaluation")  # before the fits
+    Spec.of(options, cross_validate_evaluation)  # before the fits
     scored = _are_scores(target, len(splits))
     keep = keep_models or (target is not None and not scored)
     parts = fit_and_predict(estimator, X, actual, splits, order, fit_params, n_jobs, keep)

@@ -87,7 +87,7 @@ def log_candidates(
     >>> [mlflow.get_run(one.run_id).data.params["C"] for one in logged]
     ['1.0', '0.01']
     """
-    Spec.check_names(options, "log_candidates")
+    Spec.check_names(options, log_candidates)
     try:
         run_id = chosen_run(run_id)  # asked before the fits, which may take hours
     except ValueError as error:

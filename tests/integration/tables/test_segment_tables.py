@@ -440,7 +440,7 @@ def test_losses_and_costs_are_searched_in_any_columns():
         ("multiclass/f1_macro", {}, "searches metrics that are means over rows"),
         ("class/0/support", {}, "searches metrics that are means over rows"),
         ("binary/roc_auc", {}, "searches metrics that are means over rows"),
-        ("binary/recall", {"min_rows": 10_000}, "min_rows must leave a segment to search"),
+        ("binary/recall", {"min_rows": 10_000}, "min_rows must be at most"),
         ("binary/recall", {"depth": 3}, "depth must be 1 or 2, got 3"),
         ("binary/recall", {"columns": {"x": [1, 2]}}, "'x' must have one value per row, got 2 for 900 rows"),
     ],

@@ -60,6 +60,16 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     assert 10 <= len(expected) <= 30
 
 
+@pytest.mark.parametrize(
+    ("prefix", "start"), [("val", "val/"), ("val/", "val/"), ("val_", "val_"), ("fold 3", "fold 3/"), ("", "")]
+)
+def test_a_prefix_without_a_separator_gets_one(store, prefix, start):
+    with mlflow.start_run() as run:
+        log_evaluation([0, 1, 1], [0, 1, 0], figures=False, strict=True, prefix=prefix)
+    assert {f"{start}multiclass/accuracy", f"{start}binary/f1"} <= set(mlflow.get_run(run.info.run_id).data.metrics)
+    assert load_evaluation(run.info.run_id, prefix=prefix) == evaluate([0, 1, 1], [0, 1, 0])
+
+
 @pytest.mark.parametrize(("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)])
 def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, options, most):
     rng = np.random.default_rng(0)
@@ -442,7 +452,7 @@ def test_wrong_options_are_said(store, seven_classes, options, text):
 
 
 def test_loading_says_what_is_missing(store):
-    with pytest.raises(ValueError, match=r"there is no run 'nope'.*; a run is named by its id or the first 8"):
+    with pytest.raises(ValueError, match=r"there is no run 'nope'.*; a run is given by its id, the first 8"):
         load_evaluation("nope")
     with mlflow.start_run() as run:
         mlflow.log_text("{", "cmtrack_evaluation.json")

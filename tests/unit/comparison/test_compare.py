@@ -68,6 +68,17 @@ def test_differences_from_the_leader_are_the_paired_ones(three):
         assert run.p_holm >= run.pvalue
 
 
+def test_a_comparison_iterates_over_the_ranked_runs(three):
+    comparison = compare(three, rank_by=ACCURACY)
+    assert list(comparison) == list(comparison.runs)
+    assert [run.name for run in comparison] == [run.name for run in comparison.runs]
+
+
+def test_evaluations_without_names_are_refused_with_the_form_that_is_wanted(three):
+    with pytest.raises(TypeError, match=r'got Evaluation; name evaluations: compare\(\{"a": first, "b": second\}\)'):
+        compare(list(three.values()))
+
+
 def test_a_clear_loser_is_told_apart_and_a_close_one_is_tied(three):
     comparison = compare(three, rank_by=ACCURACY)
     tied = {run.name for run in comparison.ranking.tied}

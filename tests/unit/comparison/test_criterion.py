@@ -31,6 +31,28 @@ def test_names_are_a_front_and_weights_a_sum():
 
 
 @pytest.mark.parametrize(
+    ("unknown", "meant"),
+    {
+        "f1": "binary/f1",
+        "f1_score": "binary/f1",
+        "recall_score": "binary/recall",
+        "accuracy_score": "multiclass/accuracy",
+        "binary/f1_score": "binary/f1",
+        "multiclass/f1": "multiclass/f1_macro",
+        "multiclass/log_loss": "probability/log_loss",
+        "roc_auc_score": "binary/roc_auc",
+        "brier_score_loss": "probability/brier",
+        "mcc": "multiclass/matthews_corrcoef",
+        "spans/f1": "spans/f1_micro",
+        "class/2/recal": "class/<label>/recall",
+    }.items(),
+)
+def test_an_unknown_metric_gets_the_name_that_was_meant_first(unknown, meant):
+    with pytest.raises(ValueError, match=f"no metric is called '{unknown}'; did you mean '{meant}'"):
+        Criterion.of(unknown)
+
+
+@pytest.mark.parametrize(
     ("rank_by", "error", "words"),
     [
         ("multiclass/acuracy", ValueError, "did you mean 'multiclass/accuracy'"),

@@ -420,6 +420,26 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     }  # fmt: skip
 
 
+def test_compare_prints_the_segments_and_names_what_does_not_fit(store, monkeypatch):
+    mlflow.set_experiment("regions")
+    for name, evaluation in two().items():
+        with mlflow.start_run(run_name=name):
+            log_evaluation(evaluation)
+    given = ["compare", "--experiment", "regions", "--segment", "region", "--rank-by", ACCURACY]
+    monkeypatch.setenv("COLUMNS", "100")
+    wide = CliRunner().invoke(main, given).output
+    (pair,) = compare(experiment_names=["regions"], segments="region", rank_by=ACCURACY).segments
+    for text, difference in zip(pair.segments, pair.differences, strict=True):
+        (line,) = [line for line in wide.splitlines() if line.split()[:1] == [text]]
+        assert f"{difference:+.3f}"[:6] in line.replace("−", "-")
+    assert "By segment: accuracy by “region”" in wide
+    assert "too narrow" not in wide
+    monkeypatch.setenv("COLUMNS", "50")
+    narrow = " ".join(CliRunner().invoke(main, given).output.split())
+    assert "The terminal is too narrow to show: " in narrow
+    assert "status" in narrow
+
+
 def logged(evaluations: dict[str, Evaluation], **given: Any) -> list[str]:
     found = []
     for name, evaluation in evaluations.items():

@@ -15,6 +15,7 @@ from scipy.stats import fisher_exact
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+import cmtrack
 from cmtrack import evaluate
 from cmtrack.metrics.intervals import normal_quantile, wilson
 from cmtrack.segments import (
@@ -584,7 +585,7 @@ def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
         ({"depth": 3}, "depth must be 1 or 2, got 3"),
         (
             {"min_rows": 16},
-            "min_rows must leave a segment to search, got 16: the largest of 2 segments that is not all",
+            "min_rows must be at most 15, got 16: that is the size of the largest of 2 segments",
         ),
         ({"min_rows": 0}, "min_rows must be a whole number of at least 1, got 0"),
         ({"n_permutations": 9.5}, "n_permutations must be a whole number of at least 1, got 9.5"),
@@ -639,3 +640,22 @@ def test_a_table_of_several_segments_has_exact_intervals_of_rare_events() -> Non
     exact = proportion_confint([498], [500], 1 - level, "beta")
     assert (low[0], high[0]) == pytest.approx((exact[0][0], exact[1][0]), abs=1e-12)
     assert (low[1], high[1]) == pytest.approx(wilson(0.76, 500, level), abs=1e-12)
+
+
+def rare(rows: int, positives: int) -> cmtrack.Evaluation:
+    rng = np.random.default_rng(2)
+    y = np.r_[np.ones(positives, dtype=int), np.zeros(rows - positives, dtype=int)]
+    site = rng.integers(0, 3, rows)
+    return cmtrack.evaluate(y, y * (rng.random(rows) < 0.6), positive=1, segments={"site": site})
+
+
+def test_the_least_size_of_a_searched_segment_follows_the_metrics_own_rows():
+    assert rare(1200, 49).worst_segments("binary/recall").min_rows == 9  # a fifth of 49
+    assert rare(1200, 49).worst_segments("multiclass/accuracy").min_rows == 100
+    assert rare(1200, 49).worst_segments("binary/recall", min_rows=12).min_rows == 12
+
+
+def test_a_list_of_names_is_no_column_of_segments():
+    y = np.arange(300) % 2
+    with pytest.raises(TypeError, match=r"segments must map names to columns, such as \{'region': one value per row\}"):
+        cmtrack.evaluate(y, y, segments=["region"])

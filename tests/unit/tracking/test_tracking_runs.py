@@ -61,8 +61,12 @@ class Store:
     def search_runs(self, ids: Any, text: str, max_results: int, order_by: Any, page_token: str | None) -> Page:
         self.asked.append((ids, text, max_results))
         start = int(page_token or 0)
-        beginning = text.partition("LIKE '")[2].partition("%")[0]
-        fitting = [one for one in self.entities if one.info.run_id.startswith(beginning)]
+        if text.startswith("attributes.run_name"):
+            name = text.partition("= '")[2].removesuffix("'")
+            fitting = [one for one in self.entities if one.info.run_name == name]
+        else:
+            beginning = text.partition("LIKE '")[2].partition("%")[0]
+            fitting = [one for one in self.entities if one.info.run_id.startswith(beginning)]
         page = Page(fitting[start : start + min(self.size, max_results)])
         page.token = str(start + len(page)) if start + len(page) < len(fitting) else None
         return page
@@ -112,6 +116,21 @@ def test_runs_are_searched_page_by_page_and_no_more_than_wanted() -> None:
         list(runs.search(store, ["1"]))
 
 
+def test_a_run_is_found_by_a_name_that_no_other_run_has() -> None:
+    first, second = entity("abcdef01" + "0" * 24, "forest"), entity("abcdef02" + "0" * 24, "linear")
+    store = Store(first, second)
+    assert runs.find("forest", [store]).run_id == first.info.run_id
+    assert runs.find("linear", [Store(), store], ["party"]).run_id == second.info.run_id
+    twin = entity("abcdef03" + "0" * 24, "forest")
+    with pytest.raises(ValueError, match=r"several runs are named 'forest', so give the id of one: abcdef01"):
+        runs.find("forest", [Store(first, twin)])
+    with pytest.raises(ValueError, match="there is no run 'forest'"):
+        runs.find("forest", [store], ["nowhere"])
+    with pytest.raises(ValueError, match="there is no run"):
+        runs.find("forest'", [store])
+    assert not [condition for _, condition, _ in store.asked if "forest''" in condition]  # a quote is never searched
+
+
 def test_an_experiment_that_is_none_gets_those_like_it() -> None:
     assert runs.experiment_ids(Store(), ["other", "party"]) == ["2", "1"]
     with pytest.raises(ValueError, match=r"there is no experiment 'partie' in http://host; did you mean 'party'\?"):
@@ -134,13 +153,8 @@ def test_a_run_is_found_by_its_id_or_its_beginning() -> None:
         ValueError, match=r"several runs have an id that begins with 'abcdef02': abcdef020000.* \(m\), "
     ):
         runs.find("abcdef02", [Store(second, both)])
-    with pytest.raises(ValueError, match="a run is named by its id or the first 8 characters of it"):
+    with pytest.raises(ValueError, match="by its id, the first 8 characters of it, or its name if no other run has it"):
         runs.find("nobody", [Store()])
-    with pytest.raises(ValueError, match=r"characters of it; 'n' is the name of abcdef01, abcdef02$"):
-        runs.find("n", [store])
-    assert store.asked[-1][1:] == ("attributes.run_name = 'n'", runs._MOST_ALIKE)
-    with pytest.raises(ValueError, match=r"characters of it$"):
-        runs.find("n'", [store])
     with pytest.raises(ValueError, match=r"10000000009.* \(n\) and more$"):
         runs.find("1" + "0" * 8, [Store(*(entity(f"1{k:010}" + "0" * 21) for k in range(12)), size=20)])
     with pytest.raises(ValueError, match="there is no model 'm-1'"):
@@ -148,7 +162,7 @@ def test_a_run_is_found_by_its_id_or_its_beginning() -> None:
     with pytest.raises(ValueError, match="got an empty text"):
         runs.find("  ", [store])
     for wrong in (5, None, Any_(run_id=1)):
-        with pytest.raises(TypeError, match="a run must be an id, a model URI, or an object with a run_id"):
+        with pytest.raises(TypeError, match="a run must be an id, a name, a model URI, or an object with a run_id"):
             runs.find(wrong, [store])
 
     def silent(run_id: str) -> None:
