@@ -205,7 +205,8 @@ def constant_answer(
     else:
         first, second, rows = pair
         size = standard_error(first - second, rows.weights, rows.clusters)
-        degrees = float(degrees_of_pairs(np.column_stack((first, second)), rows.weights, rows.clusters)[0, 1])
+        both = np.column_stack((first, second))
+        degrees = float(degrees_of_pairs(both, rows.actual, rows.weights, rows.clusters)[0, 1])
         error, few, share = at_end(evaluation, metric)
         if not share or evaluation.size_of(metric) == evaluation.n_samples:  # no row tells what a precision of 1 is of
             exact = _exact(first + ours, second + against, rows)

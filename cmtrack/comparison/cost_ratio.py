@@ -12,7 +12,7 @@ import numpy as np
 from cmtrack.comparison.comparability import Reason, Traits, differences_of, in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, effective_clusters
-from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
+from cmtrack.metrics.intervals import Interval, check_level, cluster_degrees, normal_quantile
 from cmtrack.names import quoted
 from cmtrack.statistics.labels import encode_groups
 
@@ -171,7 +171,9 @@ def break_even(
     spread = covariance(psi, weights, clusters)
     degrees = math.inf
     if clusters is not None:
-        degrees = max(min(effective_clusters(column, weights, clusters) for column in psi.T) - 1, 1.0)
+        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
+        effective = min(effective_clusters(column, weights, clusters) for column in psi.T)
+        degrees = cluster_degrees(effective, n_clusters)
     variances = float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
     value = -x / y if x * y < 0 else math.nan
     return BreakEven(value, fieller(x, y, variances, normal_quantile(level, degrees)), x, y, variances, level)

@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.influence import degrees_of_pairs
-from cmtrack.metrics.intervals import ROUNDING, normal_quantile
+from cmtrack.metrics.intervals import ROUNDING, cluster_degrees, normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
 from cmtrack.statistics.inputs import FloatArray
@@ -278,7 +278,8 @@ def paired(
     if rows is None or len(psi) < len(columns):
         return None
     table = np.column_stack(psi)
-    degrees = degrees_of_pairs(table, rows.weights, clusters) if of_rows or clusters is not None else None
+    actual = rows.actual if isinstance(rows, Predictions) else None
+    degrees = degrees_of_pairs(table, actual, rows.weights, clusters) if of_rows or clusters is not None else None
     return paired_by(evaluations, name, table, clusters, degrees)
 
 
@@ -359,8 +360,12 @@ def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def _of_clusters(evaluation: BaseEvaluation, name: str) -> float:
-    clusters = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
-    return max((clusters or {}).get(name, math.inf) - 1, 1.0)
+    if not isinstance(evaluation, Evaluation):
+        return math.inf
+    clusters = evaluation.effective_clusters
+    if not clusters or name not in clusters:
+        return math.inf
+    return cluster_degrees(clusters[name], evaluation.n_clusters)
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:

@@ -29,6 +29,7 @@ from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import Paired, as_normal
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
 
 NAN = math.nan
 
@@ -619,8 +620,7 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
         gap = values[:, None] - values[None, :]
         sure = np.where(gap > 0, np.inf, -np.inf)
         statistic = np.divide(gap, error, out=sure, where=error > 0)
-        if evidence.clustered:
-            statistic = as_normal(statistic, evidence.degrees(np.eye(width)[m]))
+        statistic = as_normal(statistic, evidence.degrees(np.eye(width)[m]))
         worst = np.maximum(worst, ndtr(-statistic))
     worst[:, ~evidence.known] = 1.0
     worst[~evidence.known] = 1.0
@@ -641,7 +641,7 @@ class Evidence:
     ``unpaired``: why a run is not paired with the others, by its place.
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the values.
     ``places``, of shape (2, C), int64: run and metric of each column.
-    ``weights``, ``clusters``, of shape (n,) or None: of these rows.
+    ``actual``, ``weights``, ``clusters``, of shape (n,) or None: of these rows.
     ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters, and of values at
     an end of their range; else infinite.
     ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
@@ -654,6 +654,7 @@ class Evidence:
     unpaired: dict[int, str]
     psi: FloatArray
     places: IntArray
+    actual: IntArray | None
     weights: FloatArray | IntArray | None
     clusters: IntArray | None
     alone: FloatArray
@@ -685,7 +686,7 @@ class Evidence:
         if not len(inside):
             return degrees
         psi = np.column_stack([self.psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
-        of_rows = degrees_of_pairs(psi, self.weights, self.clusters, self.folded)
+        of_rows = degrees_of_pairs(psi, self.actual, self.weights, self.clusters, self.folded)
         degrees[np.ix_(inside, inside)] = np.minimum(degrees[np.ix_(inside, inside)], of_rows)
         return degrees
 
@@ -729,10 +730,11 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
             if r in inside:
                 unpaired.setdefault(r, why_no_error(evaluation, name))
     psi, where = np.empty((0, 0)), np.array(places, dtype=np.int64).reshape(-1, 2).T
-    weights = clusters = None
+    actual = weights = clusters = None
     if columns:
         rows = evaluations[inside[0]].rows
         assert rows is not None  # it is paired
+        actual = rows.actual if isinstance(rows, Predictions) else None
         psi, weights, clusters = np.column_stack(columns), rows.weights, rows.clusters
         first, metric = where
         of_rows = covariance(psi, weights, clusters)
@@ -744,7 +746,9 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         paired = paired.larger_is_better() if sign < 0 else paired
     if paired is None or paired.shares is None:
         _add_ends(joint, alone, evaluations, names, places)
-    return Evidence(raw * signs, joint, folded, has_error, unpaired, psi, where, weights, clusters, alone, paired)
+    return Evidence(
+        raw * signs, joint, folded, has_error, unpaired, psi, where, actual, weights, clusters, alone, paired
+    )
 
 
 def _add_ends(joint: FloatArray, alone: FloatArray, evaluations: Any, names: Any, places: Any) -> None:

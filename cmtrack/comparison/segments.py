@@ -467,7 +467,7 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
     if estimates.degrees is None:
         return [""] * len(estimates.values)
     counts = (estimates.degrees + 1).tolist()
-    return [f"only about {n:.0f} clusters: too few to say" if n < FEWEST_CLUSTERS else "" for n in counts]
+    return [f"only about {math.floor(n)} clusters: too few to say" if n < FEWEST_CLUSTERS else "" for n in counts]
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cmtrack.evaluation.rows import step_called
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.influence import effective_clusters, few_clusters
-from cmtrack.metrics.intervals import size_of_share, wilson
+from cmtrack.metrics.intervals import cluster_degrees, size_of_share, wilson
 from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
 from cmtrack.metrics.precision_recall import GainsCurve
 from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, reject, risk_coverage_of
@@ -83,7 +83,7 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
         sums = clusters(inside * (wrong - outcome.risk))
         error = _error(sums) / (outcome.hits + outcome.misses)
         n = min(float(size_of_share(outcome.risk, error, len(sums))), n)
-        degrees = max(effective_clusters(sums, None, np.arange(len(sums))) - 1, 1.0)
+        degrees = cluster_degrees(effective_clusters(sums, None, np.arange(len(sums))), len(sums))
     low, high = wilson(outcome.risk, n, level, degrees) or (math.nan, math.nan)
     return replace(outcome, low=low, high=high)
 

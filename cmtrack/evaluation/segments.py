@@ -16,6 +16,7 @@ import numpy as np
 
 from cmtrack import notebook
 from cmtrack.evaluation.compute import compute_single
+from cmtrack.metrics.intervals import cluster_degrees
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.own import UNKNOWN
@@ -445,7 +446,8 @@ class SegmentTable:
             n = np.array([one.sizes.get(metric, math.nan) for one in judged])
         if any(one.clusters.n is not None for one in judged):
             clusters = [one.clusters.effective.get(metric, math.inf) for one in judged]
-            degrees = np.maximum(np.array(clusters) - 1, 1.0)
+            numbers = np.array([math.nan if one.clusters.n is None else one.clusters.n for one in judged])
+            degrees = cluster_degrees(np.array(clusters), numbers)
         return Estimates(values, errors, n, degrees, (entry.low, entry.high))
 
 

@@ -476,7 +476,7 @@ def _dependence(
 
     def by_cluster(psi: FloatArray) -> tuple[float, float]:
         rows = shares @ psi
-        return standard_error(rows, weights, clusters), max(effective_clusters(rows, weights, clusters) - 1, 1.0)
+        return standard_error(rows, weights, clusters), effective_clusters(rows, weights, clusters)
 
     return Dependence(_kish(table), by_cluster, evaluation.n_clusters)
 

@@ -25,7 +25,7 @@ from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.function import Fraction
-from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale, wilson_ends
+from cmtrack.metrics.intervals import Interval, cluster_degrees, normal_quantile, on_scale, wilson_ends
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import six_counts
@@ -376,7 +376,7 @@ class Dependence:
     """Dependence between samples: clusters and weights.
 
     ``effective``: effective samples a unit of weight (Kish); of clusters their number.
-    ``by_cluster``: from an influence (6,) of the outcomes to its standard error and degrees of freedom.
+    ``by_cluster``: from an influence (6,) of the outcomes to its standard error and effective number of clusters.
     """
 
     effective: float = 1.0
@@ -394,9 +394,10 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, design: Depend
     n = float(mean.sum())
     value = float(mean @ price) / n
     spread = np.ptp(price[list(costs.possible)]) > 0
-    error, degrees = design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
+    error, effective = design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
     if error > 0:
         wider = math.sqrt(_wider(costs.of(held.counts.T), error**2))
+        degrees = cluster_degrees(effective, design.n_clusters)
         ends = on_scale("wald", value, error * wider, level, (min(costs.support), max(costs.support)), degrees)
         assert ends is not None  # the error is above 0
         return value, ends
@@ -417,15 +418,15 @@ def judged_metric(held: HeldOut, metric: Metric, level: float, design: Dependenc
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
     psi = metric.influence_in(weight)
-    error, degrees = math.nan, math.inf
+    error, effective = math.nan, math.inf
     if psi is not None and design.by_cluster:
-        error, degrees = design.by_cluster(psi)
+        error, effective = design.by_cluster(psi)
     elif psi is not None:
         error = weight.standard_error(psi)
     clusters = Clusters()
     if error > 0:
         wider = error * math.sqrt(_wider(values_of(metric, BinaryCounts(*held.counts.T)), error**2))
-        clusters = Clusters({metric.name: wider}, design.n_clusters, {metric.name: degrees + 1})
+        clusters = Clusters({metric.name: wider}, design.n_clusters, {metric.name: effective})
     results = Results(level, clusters)
     results.put_metric(metric, weight)
     return results.metrics[metric.name], results.intervals.get(metric.name)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.class_curves import AVERAGES, AreaAverage, ClassCurves
+from cmtrack.metrics.intervals import cluster_degrees
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.views import EvaluationViews
@@ -194,7 +195,8 @@ def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, c
 
     Notes
     -----
-    After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their variances.
+    After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their variances, which makes it
+    too small: see :func:`~cmtrack.metrics.intervals.cluster_degrees`.
     """
     mean = psi.mean() if weights is None else weights @ psi / weights.sum()
     squares = np.bincount(clusters, (psi - mean) if weights is None else (psi - mean) * weights) ** 2
@@ -202,30 +204,101 @@ def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, c
     return float(squares.sum()) ** 2 / fourths if fourths > 0 else math.inf
 
 
+def class_sizes(actual: IntArray, weights: FloatArray | IntArray | None = None) -> FloatArray:
+    """Number of rows of each class, shape (K,); of fractional weights Kish's effective number.
+
+    ``actual``, ``weights``, shape (n,): as in :func:`degrees_of_pairs`.
+    """
+    sums = np.bincount(actual, weights).astype(np.float64)
+    if weights is None or weights.dtype.kind == "i":
+        return sums
+    squares = np.bincount(actual, weights**2)
+    return np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+
+
 def degrees_of_pairs(
     psi: FloatArray,
+    actual: IntArray | None,
     weights: FloatArray | IntArray | None = None,
     clusters: IntArray | None = None,
     folded: bool = False,
 ) -> FloatArray:
     """Degrees of freedom of the errors of all differences of R metrics or models, shape (R, R).
 
-    Effective rows, or clusters, less one, as in :func:`effective_clusters`; at least 1, and infinite where columns do
-    not differ.
+    At least 1, and infinite where columns do not differ.
 
     ``psi``, shape (n, R): influence values, a column each.
+    ``actual``, shape (n,), int64: class of each row; None where rows have no single class.
     ``weights``, ``clusters``: as in :func:`standard_error`.
     ``folded``: whether the sums of two columns count, too: the smaller of the two numbers is given.
+
+    Notes
+    -----
+    Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the actual classes,
+    V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k rows of class k, and V that of all rows.
+    A metric's rows of one class are like a sample of their own, as in a difference of two means. A single row of a
+    class counts with one degree of freedom; of two classes a single row leaves one in all, as it cannot tell how much
+    its class varies. Clusters, and rows without a class, have those of
+    :func:`~cmtrack.metrics.intervals.cluster_degrees`.
     """
+    signs = (-1, 1) if folded else (-1,)
     psi = psi - (psi.mean(axis=0) if weights is None else weights @ psi / weights.sum())
+    if clusters is not None or actual is None:
+        return _degrees_of_units(psi, weights, clusters, signs)
+    return _degrees_of_classes(psi, actual, weights, signs)
+
+
+def _degrees_of_classes(
+    psi: FloatArray, actual: IntArray, weights: FloatArray | IntArray | None, signs: tuple[int, ...]
+) -> FloatArray:
+    """Welch's and Satterthwaite's degrees of freedom, (R, R), of centred influence values, (n, R)."""
+    sizes = class_sizes(actual, weights)
+    order = np.argsort(actual, kind="stable")
+    psi = psi[order]
+    squared_weights: FloatArray | IntArray | None = None
+    if weights is not None:
+        squared_weights = weights[order] if weights.dtype.kind == "i" else weights[order] ** 2
+    ends = np.bincount(actual).cumsum()
+    shape = (len(signs), psi.shape[1], psi.shape[1])
+    variance = np.zeros(shape)
+    scale = np.zeros(shape[1:])
+    squares = np.zeros(shape)
+    for k in np.flatnonzero(sizes).tolist():
+        rows = slice(0 if k == 0 else int(ends[k - 1]), int(ends[k]))
+        part = psi[rows]
+        weighted = part if squared_weights is None else part * squared_weights[rows, None]
+        products = weighted.T @ part
+        of_both = np.add.outer(np.diag(products), np.diag(products))
+        scale += of_both
+        for place, sign in enumerate(signs):
+            of_class = np.maximum(of_both + sign * 2 * products, 0.0)
+            variance[place] += of_class
+            squares[place] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
+    usable = (variance > 1e-12 * scale) & (squares > 0)
+    found = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
+    present = sizes[sizes > 0]
+    if len(present) == 2 and present.min() <= 1:  # nothing tells how much that class varies
+        found = np.where(usable, 1.0, math.inf)
+    degrees = np.maximum(found, 1.0).min(axis=0)
+    np.fill_diagonal(degrees, math.inf)
+    return degrees
+
+
+def _degrees_of_units(
+    psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray | None, signs: tuple[int, ...]
+) -> FloatArray:
+    """Degrees of freedom of clusters or of rows, (R, R), by fourth powers of their centred influence, (n, R)."""
     times: FloatArray | IntArray | None = None
     if clusters is not None:
         weighted = psi if weights is None else psi * weights[:, None]
         psi = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
+        units = len(np.unique(clusters if weights is None else clusters[weights > 0]))
     elif weights is not None and weights.dtype.kind == "i":
         times = weights  # repeated rows
-    elif weights is not None:
-        psi = psi * weights[:, None]
+        units = int(weights.sum())
+    else:
+        units = len(psi) if weights is None else np.count_nonzero(weights)
+        psi = psi if weights is None else psi * weights[:, None]
     size = psi.shape[1]
     products, squares, cubes = np.zeros((3, size, size))
     for start in range(0, len(psi), _ROWS):
@@ -237,11 +310,11 @@ def degrees_of_pairs(
     second = np.add.outer(np.diag(products), np.diag(products))
     fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
     degrees = np.full((size, size), math.inf)
-    for sign in (-1, 1) if folded else (-1,):
+    for sign in signs:
         spread, tails = second + sign * 2 * products, fourth + sign * 4 * (cubes + cubes.T)
         usable = (spread > 1e-12 * second) & (tails > 0)
         effective = np.divide(spread**2, tails, out=np.full_like(degrees, math.inf), where=usable)
-        degrees = np.minimum(degrees, np.maximum(effective - 1, 1.0))
+        degrees = np.minimum(degrees, cluster_degrees(effective, units))
     np.fill_diagonal(degrees, math.inf)
     return degrees
 

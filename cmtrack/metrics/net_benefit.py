@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.metrics.costs import profiles_of_means
 from cmtrack.metrics.influence import few_clusters
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.intervals import cluster_degrees, normal_quantile
 from cmtrack.metrics.roc import ACCEPTED_POSITIVE, ScoreTable
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
@@ -233,7 +233,7 @@ def _by_clusters(
     squares = sums**2
     fourths = (squares**2).sum(axis=1)
     effective = np.divide(squares.sum(axis=1) ** 2, fourths, out=np.full(len(t), math.inf), where=fourths > 0)
-    degrees = max(float(effective.min()) - 1, 1.0)
+    degrees = cluster_degrees(float(effective.min()), sums.shape[1])
     error = np.sqrt(np.maximum(np.diag(spread), 0.0) * few_clusters(sums.shape[1])) / table.total
     alone, together = normal_quantile(level, degrees) * error, _reach(spread, level, degrees) * error
     least = -odds

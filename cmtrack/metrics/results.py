@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.intervals import ROUNDING, Interval, settled, wilson, within_bounds
+from cmtrack.metrics.intervals import ROUNDING, Interval, cluster_degrees, settled, wilson, within_bounds
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
@@ -60,8 +60,8 @@ class Clusters:
         return self.n if n is None else min(n, self.n)
 
     def degrees(self, name: str) -> float:
-        """Degrees of freedom of an error: the effective clusters less one (Carter, Schnepel, Steigerwald 2017)."""
-        return max(self.effective[name] - 1, 1.0) if name in self.effective else math.inf
+        """Degrees of freedom of an error, by its effective number of clusters; infinite without clusters."""
+        return cluster_degrees(self.effective[name], self.n) if name in self.effective else math.inf
 
 
 @dataclass

@@ -256,23 +256,45 @@ def test_few_effective_rows_widen_what_holds_for_many_comparisons():
 
 
 @pytest.mark.parametrize("weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)])
-@pytest.mark.parametrize("grouped", [False, True])
-def test_degrees_of_pairs_are_those_of_each_difference(weights, grouped):
+@pytest.mark.parametrize("folded", [False, True])
+def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
     rng = np.random.default_rng(5)
     psi = rng.standard_t(4, size=(200, 3))
     psi[:, 2] = psi[:, 0]
-    clusters = np.repeat(np.arange(20), 10) if grouped else None
-    found = degrees_of_pairs(psi, weights, clusters)
-    gap, rows = psi[:, 0] - psi[:, 1], clusters
-    if rows is None and weights is not None and weights.dtype.kind == "i":
-        gap, expanded = np.repeat(gap, weights), None
-        rows = np.arange(len(gap))
-    else:
-        expanded = weights
-        rows = np.arange(200) if rows is None else rows
-    assert [found[0, 1], found[1, 0]] == pytest.approx([effective_clusters(gap, expanded, rows) - 1] * 2)
-    assert np.isinf(found[0, 2])
+    actual = rng.permutation(np.repeat([0, 1, 2], [20, 60, 120]))
+    found = degrees_of_pairs(psi, actual, weights, folded=folded)
+    repeats = np.ones(200, dtype=int) if weights is None or weights.dtype.kind == "f" else weights
+    sampling = np.repeat(np.ones(200) if weights is None or weights.dtype.kind == "i" else weights, repeats)
+    gap, total = (np.repeat(psi[:, 0] + sign * psi[:, 1], repeats) for sign in (-1, 1))
+    expected = []
+    for column in (gap, total) if folded else (gap,):
+        squares = (sampling * (column - np.average(column, weights=sampling))) ** 2
+        parts = []
+        for k in range(3):
+            inside = np.repeat(actual, repeats) == k
+            size = sampling[inside].sum() ** 2 / (sampling[inside] ** 2).sum()
+            parts.append(squares[inside].sum() ** 2 / (size - 1))
+        expected.append(squares.sum() ** 2 / sum(parts))
+    assert [found[0, 1], found[1, 0]] == pytest.approx([min(expected)] * 2)
     assert np.isinf(np.diag(found)).all()
+    if not folded:
+        assert np.isinf(found[0, 2])
+
+
+@pytest.mark.parametrize("weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)])
+def test_degrees_of_pairs_of_clusters_are_those_of_each_difference(weights):
+    psi = np.random.default_rng(5).standard_t(4, size=(200, 2))
+    clusters = np.repeat(np.arange(20), 10)
+    found = degrees_of_pairs(psi, np.arange(200) % 3, weights, clusters)
+    effective = effective_clusters(psi[:, 0] - psi[:, 1], weights, clusters)
+    assert [found[0, 1], found[1, 0]] == pytest.approx([3 * effective / (1 + 2 * effective / 20) - 1] * 2)
+
+
+def test_a_single_row_of_one_of_two_classes_leaves_one_degree_of_freedom():
+    psi = np.column_stack((np.r_[0.0, np.arange(50.0)], np.zeros(51)))
+    assert degrees_of_pairs(psi, np.r_[1, np.zeros(50, dtype=int)])[0, 1] == 1
+    # of many classes it counts with the part of the variance that it has
+    assert degrees_of_pairs(psi, np.r_[2, np.arange(50) % 2])[0, 1] > 10
 
 
 def test_nearest_to_zero_needs_both_signs():

@@ -30,7 +30,7 @@ from cmtrack.evaluation.threshold_rules import (
 )
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.intervals import normal_quantile, wilson
+from cmtrack.metrics.intervals import cluster_degrees, normal_quantile, wilson
 from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.plots import plot_thresholds
 from cmtrack.statistics import ScoreCounts
@@ -291,7 +291,8 @@ def test_the_honest_cost_is_that_of_a_loop_over_rows():
     psi = np.mean(each, axis=0) - np.mean(each)
     error = standard_error(psi, None, clusters)
     error *= math.sqrt(1 + np.var(np.mean(each, axis=1), ddof=1) / error**2)
-    error *= normal_quantile(0.95, effective_clusters(psi, None, clusters) - 1)
+    n_clusters = len(np.unique(clusters))
+    error *= normal_quantile(0.95, cluster_degrees(effective_clusters(psi, None, clusters), n_clusters))
     assert (found.high - found.low) / 2 == pytest.approx(error)
     assert (found.high + found.low) / 2 == pytest.approx(found.cost)
 

@@ -8,7 +8,7 @@ import pytest
 
 from cmtrack import Evaluation, Metric, evaluate
 from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.intervals import newcombe, on_scale, wilson, within_bounds
+from cmtrack.metrics.intervals import cluster_degrees, newcombe, on_scale, wilson, within_bounds
 from support.problems import random_guesses, random_labels
 
 
@@ -89,7 +89,8 @@ def test_few_clusters_are_corrected_and_warned_of() -> None:
     assert evaluation.effective_clusters["multiclass/accuracy"] == pytest.approx(effective)
     value = evaluation.metrics["multiclass/accuracy"]
     n = value * (1 - value) / error**2
-    assert evaluation.intervals["multiclass/accuracy"] == pytest.approx(wilson(value, n, degrees=effective - 1))
+    degrees = 3 * effective / (1 + 2 * effective / 15) - 1
+    assert evaluation.intervals["multiclass/accuracy"] == pytest.approx(wilson(value, n, degrees=degrees))
     assert any("15 groups, fewer than 20" in text for text in evaluation.warnings)
     assert not any("groups, fewer than" in text for text in clustered(40).warnings)
 
@@ -143,6 +144,7 @@ def test_clusters_are_written_and_files_without_them_load() -> None:
 def test_effective_clusters_of_equal_sums_are_all_of_them() -> None:
     psi = np.tile([1.0, -1.0], 10)
     assert effective_clusters(psi, None, np.arange(20)) == pytest.approx(20)
+    assert cluster_degrees(20, 20) == pytest.approx(19)
     assert standard_error(psi, None, np.arange(20)) == pytest.approx(math.sqrt(20 * 20 / 19) / 20)
 
 
