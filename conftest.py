@@ -39,6 +39,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_fonts() -> None:
+    """Matplotlib draws with the fonts that it brings: those of a machine would change where names are cut."""
+    from matplotlib import font_manager, get_data_path
+
+    listed = font_manager.fontManager.ttflist
+    font_manager.fontManager.ttflist = [font for font in listed if font.fname.startswith(get_data_path())]
+    font_manager.findSystemFonts = lambda *_, **__: []
+
+
 @pytest.fixture(autouse=True)
 def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment.
