@@ -82,7 +82,8 @@ def one_split(task: str, seed: int, n_targets: int) -> dict[str, list[tuple[bool
             estimate_prevalence(each, calibration=(y[fit], scores, fold_ids)),
             estimate_prevalence(one, calibration=(y[held], held_scores)),
         )
-        for name, e in zip(COLUMNS, found, strict=True):
+        for name, estimate in zip(COLUMNS, found, strict=True):
+            e = estimate.refused or estimate  # rejections have a column of their own
             covered = e.low <= share <= e.high, e.count_low <= k <= e.count_high
             out[name].append((*covered, abs(e.value - k / SIZE), e.fit_pvalue < 0.05, e.high - e.low))
     return out

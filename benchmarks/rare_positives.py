@@ -64,6 +64,7 @@ def resampled(rng: np.random.Generator, y: np.ndarray, scores: np.ndarray, targe
     for _ in range(REPLICATES):
         held = np.concatenate([rng.choice(own, len(own)) for own in (scores[y == 0], scores[y == 1])])
         e = estimate_prevalence(rng.choice(target, len(target)), calibration=(y, held), interval="wald")
+        e = e.refused or e
         counts.append(e.count)
     return np.quantile(counts, [0.025, 0.975])
 
@@ -79,6 +80,7 @@ def one_split(draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bo
         target = np.concatenate((draw(rng, False, SIZE - k), draw(rng, True, k)))
         e = estimate_prevalence(target, calibration=(y, scores))
         assert isinstance(e, PrevalenceEstimate)
+        e = e.refused or e  # the method is judged on all targets
         width = e.count_high - e.count_low
         rows.append((
             e.count_low <= k <= e.count_high, k < e.count_low, e.low <= share <= e.high, width, e.count_low == 0,

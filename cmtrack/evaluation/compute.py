@@ -300,8 +300,11 @@ def _warnings(
         )
     if prevalence is not None:
         if math.isnan(prevalence.value):
-            out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")
-        out.extend(prevalence.warnings)
+            reason = prevalence.undefined["value"]
+            out.append(f"no calibrated prevalence: {reason}")
+            out.extend(warning for warning in prevalence.warnings if warning != reason)
+        else:
+            out.extend(prevalence.warnings)
     return tuple(out)
 
 

@@ -681,8 +681,9 @@ class Evaluation(BaseEvaluation):
         -----
         This holds if, within each class, the model answers as on the labelled rows (Saerens, Latinne & Decaestecker
         2002). The sizes of the labelled classes are taken as given, so errors are those within classes. Scores of a
-        target test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit, the metrics are withdrawn. The
-        test sees gross changes only, so ``sensitivity`` says how far one that it would miss moves a metric.
+        target test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit (p < 0.01), the metrics are
+        withdrawn. The test sees gross changes only, so ``sensitivity`` says how far one that it would miss moves a
+        metric.
 
         Examples
         --------

@@ -33,8 +33,9 @@ from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
-from cmtrack.prevalence.class_shares import LEVEL, BinnedShares, covariance_parts
+from cmtrack.prevalence.class_shares import BinnedShares, covariance_parts
 from cmtrack.prevalence.estimate import estimate_prevalence
+from cmtrack.prevalence.fit import doubt, misfit, refusal
 from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics, group_scores
@@ -551,12 +552,14 @@ class Transported:
     @property
     def withdrawn(self) -> bool:
         """True where the target's scores do not fit the labelled ones: the metrics are NaN then."""
-        return self.fit_pvalue < LEVEL
+        return bool(refusal(self.fit_pvalue))
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The given or estimated shares, by the name of the class or group for people."""
+        """The given or estimated shares, by the name of the class or group for people; NaN where withdrawn."""
         target = self.moved.target
+        if self.withdrawn:
+            return dict.fromkeys(target.names, math.nan)
         return dict(zip(target.names, np.bincount(target.strata, target.shares).tolist(), strict=True))
 
     @cached_property
@@ -568,7 +571,7 @@ class Transported:
     @property
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
-        reason = f"withdrawn: the target's scores do not fit the labelled ones (p = {self.fit_pvalue:.2g})"
+        reason = f"withdrawn: {misfit(self.fit_pvalue)}"
         reasons = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
         return ByName(reasons if self.moved.terms else {}, "undefined metric")
 
@@ -753,7 +756,9 @@ class Transported:
         if math.isnan(self.fit_pvalue):
             return "the fit of the target's scores could not be tested"
         if self.withdrawn:
-            return f"it does not hold, the target's scores do not fit (p = {self.fit_pvalue:.2g}): nothing is estimated"
+            return f"it does not hold, {misfit(self.fit_pvalue)}: nothing is estimated"
+        if doubt(self.fit_pvalue):
+            return f"it may not hold, {misfit(self.fit_pvalue)}: do not trust the numbers"
         name = next((name for name in ("multiclass/accuracy", *self.sensitivity) if name in self.sensitivity), None)
         fit = f"the target's scores fit (p = {self.fit_pvalue:.2g})"
         if name is None:
@@ -805,6 +810,8 @@ class Transported:
         return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=self.warnings)
 
     def __repr__(self) -> str:
+        if self.withdrawn:
+            return f"Transported(withdrawn: {misfit(self.fit_pvalue)})"
         shown = [
             f"{self.evaluation.catalog.lookup(name).heading(brief=True)} {self.metrics[name]:.4g}"
             for name in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/precision", "binary/recall")
@@ -920,7 +927,11 @@ def _listed(table: FloatArray, predicted: IntArray, place: IntArray) -> tuple[In
 
 
 def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Estimated shares, with their error as if from other rows than the evaluated ones."""
+    """Estimated shares, with their error as if from other rows than the evaluated ones.
+
+    Those of a refused estimate tell which metrics there would be: they are withdrawn with it.
+    """
+    estimate = estimate.refused or estimate
     labels, step = evaluation.labels, evaluation.scored
     if isinstance(estimate, ClassPrevalenceEstimate):
         if set(estimate.classes) != set(labels) or not np.isfinite(estimate.class_shares.values).all():
@@ -968,4 +979,7 @@ def transported(
     shares = dict(zip(evaluation.labels, target.shares.tolist(), strict=True))
     if target.estimated is None:
         return Transported(evaluation, shares, target.rows, math.nan, Moved(evaluation, target))
-    return Transported(evaluation, shares, target.rows, target.estimated.fit_pvalue, MovedByScores(evaluation, target))
+    pvalue = target.estimated.fit_pvalue
+    if refusal(pvalue):
+        shares = dict.fromkeys(shares, math.nan)
+    return Transported(evaluation, shares, target.rows, pvalue, MovedByScores(evaluation, target))

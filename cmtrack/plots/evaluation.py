@@ -18,7 +18,8 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.precision_recall import precision_recall
 from cmtrack.metrics.spcc import pair_errors, spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
-from cmtrack.prevalence.results import ASSUMES, MISFIT
+from cmtrack.prevalence.fit import doubt
+from cmtrack.prevalence.results import ASSUMES
 
 from . import _text as text
 from ._heatmap import FEW, name_cells
@@ -474,9 +475,12 @@ def prevalence_figure(
             f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}; to_frame() has the "
             "share of every class"
         )
-    caption = f"{caption} This {ASSUMES}.".lstrip()
-    if estimate.fit_pvalue < MISFIT:
-        caption += f" They are not (p = {estimate.fit_pvalue:.2g}): do not trust the estimate."
+    if math.isnan(estimate.value):
+        caption = f"{caption} Not estimated: {estimate.why}.".lstrip()
+    else:
+        caption = f"{caption} This {ASSUMES}.".lstrip()
+    if doubt(estimate.fit_pvalue):
+        caption += f" They may not be (p = {estimate.fit_pvalue:.2g}): do not trust the estimate."
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,

@@ -20,13 +20,12 @@ from scipy.special import chdtrc, chdtri, chndtr
 
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import smoothed
+from cmtrack.prevalence.fit import DOUBTFUL
 from cmtrack.prevalence.mixture import Mixture, climb, profile_interval, variance
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
 GROUPS = 5
-LEVEL = 0.05
-"""p-value of the fit below which it is rejected."""
 _MOST_TILTED = 10
 """Classes up to which the score of each is tilted: it takes a tenth of a second a class."""
 _FARTHEST = 5.0
@@ -52,6 +51,8 @@ class ClassShares:
         The part of each share's variance (columns) that each class's labelled samples (rows) cause.
     identified : bool ndarray of shape (K,)
         False where any share of the class, given up by others, would explain the target as well; its value is NaN.
+    refused : str
+        Why there are no shares although they are identified; else empty.
     """
 
     values: FloatArray
@@ -61,6 +62,7 @@ class ClassShares:
     covariance: FloatArray
     of_labelled: FloatArray
     identified: BoolArray
+    refused: str = ""
 
     @classmethod
     def estimated(
@@ -93,6 +95,12 @@ class ClassShares:
         low, least = (np.fmin.reduce([ends, *values]) for ends in (self.low, self.realised[0]))
         high, most = (np.fmax.reduce([ends, *values]) for ends in (self.high, self.realised[1]))
         return replace(self, low=low, high=high, realised=np.stack((least, most)))
+
+    def withdrawn(self, reason: str) -> ClassShares:
+        """Return shares that are all NaN, for a reason."""
+        nothing = np.full(len(self.values), math.nan)
+        realised = np.full_like(self.realised, math.nan)
+        return replace(self, values=nothing, low=nothing, high=nothing, realised=realised, refused=reason)
 
     @classmethod
     def nothing(cls) -> ClassShares:
@@ -432,7 +440,7 @@ class BinnedShares:
         """
         if self.degrees < 1 or not self.identified:
             return ()
-        critical = float(chdtri(self.degrees, LEVEL))
+        critical = float(chdtri(self.degrees, DOUBTFUL))
         wanted = float(brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4))
 
         def beyond(tilt: float) -> float:

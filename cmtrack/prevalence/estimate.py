@@ -80,7 +80,8 @@ def estimate_prevalence(
     -------
     PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
         ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` of this target; for K > 2
-        also ``by_class``.
+        also ``by_class``. All are NaN, with the reason in ``undefined``, where the target's scores do not fit the
+        labelled ones (``fit_pvalue`` below 0.01); ``shift`` keeps the refused value and its interval.
 
     Raises
     ------
@@ -154,10 +155,10 @@ def estimate_prevalence(
         return modelled_estimate(labelled, target if weights is None else counted(), density=density, **options)
 
     whole = estimate(slice(None))
-    if folds is None or sets is not None:
-        return whole
-    without: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
-    return whole.exposed(without)
+    if folds is not None and sets is None:
+        without: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
+        whole = whole.exposed(without)
+    return whole.unless_refused()
 
 
 def _check_options(density: Any, interval: str) -> None:

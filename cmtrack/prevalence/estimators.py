@@ -35,8 +35,9 @@ from cmtrack.prevalence._cross_fitting import (
 from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, folds_for, scaled_shares
 from cmtrack.prevalence.class_shares import BinnedShares, class_shares
 from cmtrack.prevalence.densities import ScoreCells, score_cells
+from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
-from cmtrack.prevalence.results import MISFIT, ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
@@ -191,11 +192,8 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, end
         out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
         out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
-    if fit_pvalue < MISFIT:
-        out.append(
-            f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "
-            "changed, or the labelled scores are training scores; do not trust the estimate"
-        )
+    if doubtful := doubt(fit_pvalue):
+        out.append(doubtful)
     if ends is not None and ends[0] == 0 and ends[1] < 1:
         out.append(_AT_END.format(ends="begins", end=0, way="high", beyond="below", other="upper"))
     if ends is not None and ends[1] == 1 and ends[0] > 0:
@@ -407,11 +405,8 @@ def class_estimate(
     warnings = []
     if labelled.min() < 20:
         warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
-    if pvalue < MISFIT:
-        warnings.append(
-            f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "
-            "or the labelled scores are training scores; do not trust the estimate"
-        )
+    if doubtful := doubt(pvalue):
+        warnings.append(doubtful)
     return ClassPrevalenceEstimate(
         value,
         float(shares.low[k]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -19,12 +19,14 @@ from cmtrack.metrics.moments import ScoreSamples, TwoClasses
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import EachScore
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.prevalence.class_shares import ClassShares, class_shares
+from cmtrack.prevalence.class_shares import BinnedShares, ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
+from cmtrack.prevalence.fit import doubt, refusal
 from cmtrack.prevalence.out_of_fold import EXPOSED, classes_of, pooled, without_each_fold
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.top_scores import TopScoreCounts
 
 
 class Estimated(Samples):
@@ -95,7 +97,7 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     else:
         sizes = (effective, m1 * scale, m0 * scale)
         estimate = binned_estimate(labelled, target, positive=positive, confidence_level=level, sizes=sizes)
-    return Estimated(estimate, actual)
+    return Estimated(estimate.unless_refused(), actual)
 
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
@@ -112,10 +114,29 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
         target = statistics.tops.pooled()
     given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
     scales = (1.0 if given[0] else scale, 1.0 if given[1] else scale)
-    shares, rests = class_shares(labelled, target, level, scales), without_each_fold(by_fold, size)
-    if not rests:
-        return EstimatedShares(shares)
-    return EstimatedShares(shares.covering([class_shares(rest, target, level, scales) for rest in rests]), (EXPOSED,))
+    shares = class_shares(labelled, target, level, scales)
+    rests = without_each_fold(by_fold, size)
+    warnings = [EXPOSED] if rests else []
+    if rests:
+        shares = shares.covering([class_shares(rest, target, level, scales) for rest in rests])
+    pvalue = math.nan if target is None else _fit_of_classes(labelled, target, shares, scales)
+    reason = refusal(pvalue)
+    if reason:
+        shares = shares.withdrawn(reason)
+        warnings.append(f"no calibrated prevalence of the classes: {reason}")
+    if doubtful := doubt(pvalue):
+        warnings.append(doubtful)
+    return EstimatedShares(shares, tuple(warnings))
+
+
+def _fit_of_classes(
+    labelled: TopScoreCounts, target: TopScoreCounts, shares: ClassShares, scales: tuple[float, float]
+) -> float:
+    """p-value of the fit of the target to the labelled classes; NaN where it cannot be tested."""
+    if not (shares.identified.all() and np.isfinite(shares.values).all()):
+        return math.nan
+    binned = BinnedShares.of_tops(labelled, target, shares.values)
+    return replace(binned, counts=binned.counts * scales[0], target=binned.target * scales[1]).fit_pvalue
 
 
 def effective_share(statistics: Statistics) -> float:
@@ -208,6 +229,8 @@ class OfShares(Read):
 
     def why(self, shares: ClassShares, k: int) -> str:
         """Reason why it is undefined."""
+        if shares.refused:
+            return shares.refused
         if not shares.identified[k]:
             return "not identified: the scores do not tell this class from others"
         return "no labelled samples of this class"

@@ -26,6 +26,7 @@ from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
 from cmtrack.prevalence.class_shares import BinnedShares, ClassShares
+from cmtrack.prevalence.fit import refusal
 from cmtrack.prevalence.mixture import Mixture, Variance
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.statistics import ScoreCounts
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
 """What every estimate stands on. The test of the fit sees gross breaches only: a large p-value says nothing for it."""
-MISFIT = 0.05
-"""Below this p-value of the fit an estimate is not to be trusted."""
 
 
 class ClassShare(NamedTuple):
@@ -153,7 +152,8 @@ class BasePrevalence(ABC):
     Attributes
     ----------
     value, low, high : float
-        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified.
+        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified, or where the test of its
+        fit refuses it (p < 0.01): see :attr:`shift`.
     confidence_level : float
     positive : label
     n_target, n_positives, n_negatives : float
@@ -166,13 +166,15 @@ class BasePrevalence(ABC):
         The density model.
     fit_statistic, fit_df, fit_pvalue : float, int, float
         Test that the target's scores are a mixture of the labelled densities. A small p-value means that
-        not only the prevalence changed, and the estimate should not be trusted. A large one means nothing: the test
-        sees gross changes only. NaN where it cannot be tested.
+        not only the prevalence changed: below 0.05 a warning says that the estimate should not be trusted, below 0.01
+        there is none. A large one means nothing: the test sees gross changes only. NaN where it cannot be tested.
     realised : (float, float)
         Ends of the interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
         The reason why a number is NaN, by name.
     warnings : tuple of str
+    refused : BasePrevalence or None
+        The estimate that the test of its fit refuses, if it does: its numbers stand for nothing.
 
     Examples
     --------
@@ -201,6 +203,35 @@ class BasePrevalence(ABC):
     realised: tuple[float, float] = (math.nan, math.nan)
     undefined: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    refused: Self | None = field(default=None, repr=False)
+
+    @property
+    def shift(self) -> ClassShare:
+        """(value, low, high) by the assumption of the estimate, also where the test of the fit refuses it."""
+        estimate = self.refused or self
+        return ClassShare(estimate.value, estimate.low, estimate.high)
+
+    def unless_refused(self) -> Self:
+        """Return the estimate, or one without numbers and with the reason if the test of its fit refuses it."""
+        reason = refusal(self.fit_pvalue)
+        if not reason:
+            return self
+        numbers = ("value", "low", "high", "count", "count_low", "count_high")
+        return replace(
+            self,
+            value=math.nan,
+            low=math.nan,
+            high=math.nan,
+            realised=(math.nan, math.nan),
+            undefined={**self.undefined, **dict.fromkeys(numbers, reason)},
+            warnings=(*(warning for warning in self.warnings if warning == EXPOSED), reason),
+            refused=self,
+        )
+
+    @property
+    def why(self) -> str:
+        """The reason why there is no estimate; empty where there is one."""
+        return self.undefined.get("value", "")
 
     @property
     @abstractmethod
@@ -288,8 +319,7 @@ class BasePrevalence(ABC):
         >>> plan.now > 0.028, plan.target > 0, plan.positives
         (True, True, None)
         """
-        if not math.isfinite(self.variance.total):
-            raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
+        self._check_estimated("a plan")
         sizes = (self.n_target, self.n_positives, self.n_negatives)
         return sample_plan(self.variance, sizes, half_width, self.confidence_level)
 
@@ -303,13 +333,12 @@ class BasePrevalence(ABC):
             "posterior": the positive class is the most probable one, which may find no positives where they are rare.
             "count": the round(share x n) rows with the highest score of it, equal ones kept together.
         """
+        if rule not in ("posterior", "count"):
+            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
+        self._check_estimated("labelling")
         array = np.asarray(scores, dtype=np.float64)
         if rule == "posterior":
             return CountedLabels(self._most_probable(array), 0)
-        if rule != "count":
-            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
-        if math.isnan(self.value):
-            raise ValueError("rule='count' needs an identified prevalence; this estimate is NaN")
         return highest_scores(self._ordering(array), self.value * len(array))
 
     @abstractmethod
@@ -324,10 +353,17 @@ class BasePrevalence(ABC):
     def _ordering(self, scores: FloatArray) -> FloatArray:
         """Numbers that grow with the positive class's posterior, shape (n,)."""
 
+    def _check_estimated(self, use: str) -> None:
+        """ValueError if there is no estimate for a use."""
+        if math.isnan(self.value) or math.isnan(self.variance.total):
+            raise ValueError(f"{use} needs an identified prevalence; this estimate is NaN: {self.why}")
+
     @property
     def _notes(self) -> list[str]:
-        """The assumption of the estimate, and its warnings."""
-        return [f"This {ASSUMES}.", *dict.fromkeys((*self.warnings, *self.undefined.values()))]
+        """The assumption of the estimate, and its warnings; without one, what is not yet said by :attr:`why`."""
+        assumption = [] if math.isnan(self.value) else [f"This {ASSUMES}."]
+        remarks = dict.fromkeys((*self.warnings, *self.undefined.values()))
+        return [*assumption, *(remark for remark in remarks if remark != self.why)]
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
@@ -425,7 +461,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def _notes(self) -> list[str]:
-        if math.isnan(self.missed_move):
+        if math.isnan(self.value) or math.isnan(self.missed_move):
             return super()._notes
         most = f"{100 * self.missed_move:.2g}"
         return [*super()._notes, f"A shift that the test of the fit would miss moves it by up to {most} points."]
@@ -518,9 +554,11 @@ class PrevalenceEstimate(BasePrevalence):
         names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
         row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
         row |= dict(zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True))
-        return pd.DataFrame([row])
+        return pd.DataFrame([row | {"why": self.why}])
 
     def __repr__(self) -> str:
+        if math.isnan(self.value):
+            return f"PrevalenceEstimate({self.positive!r}: no estimate of {self.n_target:,g}; {self.why})"
         return (
             f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
             f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g}; {ASSUMES})"
@@ -530,7 +568,7 @@ class PrevalenceEstimate(BasePrevalence):
         """The share and the number in a sentence, the sources of their errors, the likelihood, and warnings."""
         share, n = f"The share of “{self.positive}” in the population", f"{self.n_target:,g}"
         if math.isnan(self.value):
-            return notebook.view(notebook.sentence(f"{share} is undefined."), notes=self._notes)
+            return notebook.view(notebook.sentence(f"{share} is not estimated: {self.why}."), notes=self._notes)
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
         return notebook.view(
             notebook.sentence(
@@ -601,7 +639,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     @property
     def _notes(self) -> list[str]:
         moves = self.missed_move
-        if not moves:
+        if self.refused is not None or not moves:
             return super()._notes
         label = max(moves, key=moves.__getitem__)
         most = f"{100 * moves[label]:.2g} points (“{label}”)"
@@ -611,6 +649,15 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """The same with the warning, and every class's interval over the estimates without each fold."""
         shares = self.class_shares.covering([one.class_shares for one in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
+
+    def unless_refused(self) -> Self:
+        """Return the estimate, or one without any class's share if the test of its fit refuses it."""
+        estimate = super().unless_refused()
+        if estimate.refused is None:
+            return estimate
+        reason = estimate.undefined["value"]
+        undefined = {**estimate.undefined, "by_class": reason}
+        return replace(estimate, class_shares=self.class_shares.withdrawn(reason), undefined=undefined)
 
     @property
     def by_class(self) -> dict[Label, ClassShare]:
@@ -671,9 +718,12 @@ class ClassPrevalenceEstimate(BasePrevalence):
         names = ("count", "count_low", "count_high")
         numbers = self.n_target * np.stack((self.class_shares.values, *self.class_shares.realised))
         rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
-        return pd.DataFrame(rows).assign(**dict(zip(names, numbers, strict=True)))
+        return pd.DataFrame(rows).assign(**dict(zip(names, numbers, strict=True)), why=self.why)
 
     def __repr__(self) -> str:
+        if self.refused is not None:
+            classes = f"{len(self.classes)} classes"
+            return f"{type(self).__name__}({classes}: no estimate of {self.n_target:,g}; {self.why})"
         shown = [
             f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]" for label, (value, low, high) in self.by_class.items()
         ]
@@ -682,4 +732,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     def _repr_html_(self) -> str:
         """Share and number of every class with their intervals, the assumption, and warnings."""
+        if self.refused is not None:
+            text = f"The shares of the {len(self.classes)} classes in the population are not estimated: {self.why}."
+            return notebook.view(notebook.sentence(text), notes=self._notes)
         return notebook.view(notebook.table(self.to_frame()), notes=self._notes)

@@ -12,7 +12,8 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.compute import RARE
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
-from cmtrack.prevalence.results import ASSUMES, MISFIT
+from cmtrack.prevalence.fit import doubt
+from cmtrack.prevalence.results import ASSUMES
 from cmtrack.report import segments
 from cmtrack.report.constant import p_of
 from cmtrack.report.formatting import (
@@ -275,15 +276,15 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         return []
     positive, negative = named(evaluation.positive), named(evaluation.negative)
     if math.isnan(estimate.value):
-        return [f"The calibrated prevalence of {positive} is undefined: {estimate.undefined['value']}."]
+        return [f"The prevalence of {positive} is not estimated: {estimate.undefined['value']}."]
     share = percent_with_interval(estimate.value, (estimate.low, estimate.high))
     where = "the target" if evaluation.statistics.target is not None else "these samples"
     text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {share}"
     if evaluation.statistics.target is None:
         text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
     text += f"; this {ASSUMES}"
-    if estimate.fit_pvalue < MISFIT:
-        return [f"{text}. They are not ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."]
+    if doubt(estimate.fit_pvalue):
+        return [f"{text}. They may not be ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."]
     if all(map(math.isfinite, estimate.shares)):
         top = int(np.argmax(estimate.shares))
         part = "Most" if estimate.shares[top] > 0.5 else "The largest part"

@@ -189,7 +189,8 @@ def _gaps(scores: Scored, kind: str, n: int, rare: float) -> tuple[float, ...]:
     labelled = scores.trained if kind == "training rows" else scores.labelled
     shares = (scores.labelled[0].mean(), rare)
     parts: tuple[FloatArray, ...] = (scores.test[:n], scores.test[n:])
-    first, second = (estimate_prevalence(part, calibration=labelled, positive=1) for part in parts)
+    estimates = [estimate_prevalence(part, calibration=labelled, positive=1) for part in parts]
+    first, second = (estimate.refused or estimate for estimate in estimates)  # rejections are counted below
     covers = float(second.low <= rare <= second.high) if np.isfinite(second.value) else np.nan
     fit = float(first.fit_pvalue < 0.05) if np.isfinite(first.fit_pvalue) else np.nan
     gaps = [v - s for part, e, s in zip(parts, (first, second), shares, strict=True) for v in (part.mean(), e.value)]

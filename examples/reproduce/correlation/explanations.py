@@ -120,6 +120,7 @@ def coarse_bins(networks: list[Judged]) -> str:
     constant, at_zero = 0, []
     for one in networks:
         estimate = estimate_prevalence(one.scored.test, calibration=one.scored.labelled, density=equal_bins())
+        estimate = estimate.refused or estimate  # the source's method does not test the fit
         posterior = estimate.posterior(one.scored.test)
         if np.ptp(posterior) > 0:
             continue
@@ -265,9 +266,10 @@ def images_that_differ(study: Study, trials: Trials, published: pd.DataFrame) ->
     forest = next(one for one in trials.first if one.machine.name == "RFC")
     on_training = judged(forest.machine, forest.y, forest.scored._replace(labelled=forest.scored.trained)).calibrated
     of_training = "undefined" if on_training is None else f"{on_training.metrics[METRICS['sPCC']]:.4f}"
-    bins = estimate_prevalence(
+    estimate = estimate_prevalence(
         forest.scored.test, calibration=forest.scored.labelled, positive=1, density=equal_bins()
-    ).posterior(forest.scored.test)
+    )
+    bins = (estimate.refused or estimate).posterior(forest.scored.test)
     binned, name = evaluate(forest.y, y_prob=bins).metrics[METRICS["AUROC"]], "RFC" + CALIBRATED
     hits, biases = trials.values["Accuracy", "NN"], trials.values["Bias", "NN"]
     study.text(

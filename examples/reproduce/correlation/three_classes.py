@@ -47,6 +47,7 @@ def run(study: Study, *, repeats: int) -> dict[str, pd.DataFrame]:
             both = {machine.name: scores.test}
             if np.ptp(scores.test, axis=0).max() > 0:  # else nothing tells the classes apart, and no share is known
                 estimate = estimate_prevalence(scores.test, calibration=scores.labelled)
+                estimate = estimate.refused or estimate  # the source's method does not test the fit
                 both[machine.name + CALIBRATED] = estimate.posterior(scores.test)
             for column, p in both.items():
                 evaluation = evaluate(problem.test.y, y_prob=p, labels=CLASSES)

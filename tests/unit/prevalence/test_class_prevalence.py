@@ -206,6 +206,22 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
     found = estimate_prevalence(changed, calibration=(y, held))
     assert found.fit_pvalue < 0.01
     assert any("do not fit" in warning for warning in found.warnings)
+    assert np.isnan([*found.by_class.values(), (found.value, found.low, found.high)]).all()
+    assert np.isnan([*found.realised, found.count]).all()
+    assert found.undefined["by_class"] == found.undefined["value"] == found.why == found.to_frame()["why"][0]
+    assert "no estimate of 3,000; the target's scores do not fit the labelled ones (p = " in repr(found)
+    assert np.isfinite(found.shift).all()
+    with pytest.raises(ValueError, match="this estimate is NaN: the target's scores do not fit"):
+        found.labels(changed)
+
+    evaluation = evaluate(y, y_prob=held, target=changed)
+    names = [f"prevalence/{label}/calibrated" for label in range(4)]
+    assert np.isnan([evaluation.metrics[name] for name in names]).all()
+    assert not evaluation.intervals.keys() & set(names)
+    assert evaluation.undefined[names[0]].startswith("the target's scores do not fit the labelled ones (p = ")
+    warning = f"no calibrated prevalence of the classes: {evaluation.undefined[names[0]]}"
+    assert evaluation.warnings.count(warning) == 1
+    assert evaluation.at(found).withdrawn
 
 
 @pytest.mark.parametrize(
@@ -336,7 +352,7 @@ def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_prin
     y, held, truth, target = problem
     found = estimate_prevalence(target, calibration=(y, held), positive=0)
     frame = found.to_frame()
-    assert list(frame) == ["label", "value", "low", "high", "count", "count_low", "count_high"]
+    assert list(frame) == ["label", "value", "low", "high", "count", "count_low", "count_high", "why"]
     assert found.by_class[0].low == found.low == frame["low"][0]
     row = frame.iloc[0]
     assert (row["count"], row["count_low"], row["count_high"]) == pytest.approx(
@@ -351,4 +367,4 @@ def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_prin
     assert ASSUMES in repr(found)
     assert ASSUMES in found._repr_html_()
     shifted = estimate_prevalence(target**3 / (target**3).sum(axis=1, keepdims=True), calibration=(y, held))
-    assert "do not trust the estimate" in shifted._repr_html_()
+    assert "The shares of the 4 classes in the population are not estimated: the target" in shifted._repr_html_()

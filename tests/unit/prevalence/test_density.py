@@ -27,6 +27,8 @@ from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_scores
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
+DOUBTED = 1.1
+"""A power of the scores whose misfit is below 0.05 and above 0.01."""
 NAMED = ("auto", "kde_logit", "logistic", "beta", "isotonic")
 
 
@@ -241,8 +243,8 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
     y, s = labelled(3, 300, 500)
     fitting = cmtrack.estimate_prevalence(labelled(5)[1], calibration=(y, s))
     assert fitting.fit_pvalue > 0.05
-    shifted = cmtrack.estimate_prevalence(labelled(5)[1] ** 3, calibration=(y, s))
-    assert shifted.fit_pvalue < 0.05
+    shifted = cmtrack.estimate_prevalence(labelled(5)[1] ** DOUBTED, calibration=(y, s))
+    assert 0.01 < shifted.fit_pvalue < 0.05
     for estimate in (fitting, shifted):
         page = estimate._repr_html_()
         assert ASSUMES in repr(estimate)
@@ -252,9 +254,61 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
         caption = " ".join(t.get_text() for t in estimate.figure().axes[0].get_legend().get_texts()).replace("\n", " ")
         assert ASSUMES in caption
         assert ("do not trust the estimate" in caption) == (estimate is shifted)
-    warned = " ".join(narrative.verdict(cmtrack.evaluate(y, y_prob=s**3, calibration=(y, s))))
-    assert f"this {ASSUMES}. They are not (p < 0.001): do not trust the estimate." in warned
+    actual, target = labelled(5)
+    doubted = cmtrack.evaluate(actual, y_prob=target**DOUBTED, calibration=(y, s))
+    warned = " ".join(narrative.verdict(doubted))
+    assert f"this {ASSUMES}. They may not be (p = 0.0" in warned
     assert "narrow the interval" not in warned
+
+
+def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> None:
+    """No number remains in the estimate, the metrics, the words or the metrics that are moved to its share."""
+    y, s = labelled(3, 300, 500)
+    target = labelled(5)[1] ** 3
+    estimate = cmtrack.estimate_prevalence(target, calibration=(y, s))
+    reason = estimate.why
+    assert estimate.fit_pvalue < 0.01
+    assert reason.startswith("the target's scores do not fit the labelled ones (p = ")
+    numbers = (estimate.value, estimate.low, estimate.high, estimate.count, estimate.count_low, estimate.count_high)
+    assert np.isnan([*numbers, estimate.count_sd]).all()
+    assert {estimate.undefined[name] for name in ("value", "low", "high", "count")} == {reason}
+    assert estimate.shift == cmtrack.estimate_prevalence(target, calibration=(y, s)).refused.shift
+    assert np.isfinite(estimate.shift).all()
+    assert repr(estimate) == f"PrevalenceEstimate(1: no estimate of 400; {reason})"
+    assert estimate.to_frame()["why"][0] == reason
+    page = estimate._repr_html_()
+    assert "The share of “1” in the population is not estimated: the target" in page
+    assert page.count("do not fit") == 1
+    assert "<img" not in page
+    for use in (lambda: estimate.plan(0.05), lambda: estimate.labels(target), lambda: estimate.labels(target, "count")):
+        with pytest.raises(ValueError, match="this estimate is NaN: the target's scores do not fit"):
+            use()
+
+    evaluation = cmtrack.evaluate(y, y_prob=s, target=target)
+    names = [f"prevalence/calibrated{part}" for part in ("", "_low", "_high", "_count")]
+    assert np.isnan([evaluation.metrics[name] for name in names]).all()
+    assert all("do not fit" in evaluation.undefined[name] for name in names)
+    assert not evaluation.intervals.keys() & set(names)
+    assert evaluation.metrics["prevalence/fit_pvalue"] < 0.01
+    assert [text for text in evaluation.warnings if "do not fit" in text] == [
+        f"no calibrated prevalence: {evaluation.undefined[names[0]]}"
+    ]
+    assert "prevalence_likelihood" not in evaluation.figures()
+    words = " ".join(narrative.verdict(evaluation))
+    assert f"The prevalence of “1” is not estimated: {evaluation.undefined[names[0]]}." in words
+
+    there = evaluation.at(estimate)
+    assert there.withdrawn
+    assert np.isnan([*there.metrics.values(), *there.shares.values(), *there.by_name.values()]).all()
+    assert repr(there).startswith("Transported(withdrawn: the target's scores do not fit")
+
+
+def test_a_doubtful_fit_keeps_the_metrics_at_its_share_with_a_warning() -> None:
+    y, s = labelled(3, 300, 500)
+    there = cmtrack.evaluate(y, y_prob=s).at(cmtrack.estimate_prevalence(labelled(5)[1] ** DOUBTED, calibration=(y, s)))
+    assert 0.01 < there.fit_pvalue < 0.05
+    assert np.isfinite(there.metrics["multiclass/accuracy"])
+    assert "it may not hold, the target's scores do not fit the labelled ones (p = 0.0" in there.warnings[0]
 
 
 def test_raw_refuses_other_intervals() -> None:
@@ -330,8 +384,8 @@ def test_separated_labels_are_counted() -> None:
     target = np.concatenate((np.full(70, 0.05), np.full(30, 0.9)))
     for density in NAMED:
         e = estimate_prevalence(target, calibration=(y, held), density=density)
-        assert e.value == pytest.approx(0.3, abs=0.01)
-        assert e.low < 0.3 < e.high
+        assert e.shift.value == pytest.approx(0.3, abs=0.01)
+        assert e.shift.low < 0.3 < e.shift.high
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
@@ -339,8 +393,8 @@ def test_ends_of_the_range(share: float) -> None:
     y, held = labelled(6, 1_000, 1_000)
     k = round(2_000 * share)
     e = estimate_prevalence(expit(scored(np.random.default_rng(1), k, 2_000 - k, 3.0)), calibration=(y, held))
-    assert abs(e.value - share) < 0.05
-    assert 0 <= e.low <= e.value <= e.high <= 1
+    assert abs(e.shift.value - share) < 0.05
+    assert 0 <= e.shift.low <= e.shift.value <= e.shift.high <= 1
 
 
 def test_one_of_each_class_and_equal_scores() -> None:
@@ -486,7 +540,7 @@ def test_labels_by_posterior_and_by_count() -> None:
     assert target[by_count.positive].min() > target[~by_count.positive].max()
     np.testing.assert_array_equal(e.labels(target).positive, e.posterior(target) >= 0.5)
     ties = np.repeat([0.1, 0.5, 0.9], [300, 150, 50])
-    block = estimate_prevalence(ties, calibration=labelled()).labels(ties, "count")
+    block = e.labels(ties, "count")
     assert block.tied in (0, 50, 150, 300)
     assert block.positive.sum() in (0, 50, 200, 500)
     with pytest.raises(ValueError, match="rule must be"):

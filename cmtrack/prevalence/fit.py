@@ -1,0 +1,33 @@
+"""Decisions by the p-value of an estimate's fit: no estimate, a warning, or nothing.
+
+The test asks whether the target's scores can be a mixture of the labelled classes' scores. Its p-value is NaN where it
+cannot be tested, which decides nothing.
+"""
+
+from __future__ import annotations
+
+DOUBTFUL = 0.05
+"""Below this p-value an estimate has a warning."""
+REFUSED = 0.01
+"""Below this p-value there is no estimate.
+
+Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as a number, and most
+refused estimates are far from the truth.
+"""
+_CAUSE = "not only the shares of the classes changed, or the labelled scores are training scores"
+
+
+def misfit(pvalue: float) -> str:
+    """Return the words for scores that do not fit, with the p-value."""
+    shown = f"p = {pvalue:.2g}" if pvalue > 0 else "p < 1e-300"
+    return f"the target's scores do not fit the labelled ones ({shown})"
+
+
+def refusal(pvalue: float) -> str:
+    """Return the reason why there is no estimate; empty where the fit does not refuse it."""
+    return f"{misfit(pvalue)}: {_CAUSE}" if pvalue < REFUSED else ""
+
+
+def doubt(pvalue: float) -> str:
+    """Return the warning about an estimate that is stated though its fit is doubtful; else empty."""
+    return f"{misfit(pvalue)}: {_CAUSE}; do not trust the estimate" if REFUSED <= pvalue < DOUBTFUL else ""
