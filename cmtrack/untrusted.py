@@ -24,9 +24,9 @@ _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.[0-9A-Za-z.+-]{1,30})?)\s*", re.ASCII)
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
-_SECRET_IN_QUERY = re.compile(
-    r"(?i)([?&][^=&#\s]*(?:password|passwd|token|secret|signature|credential)[^=&#\s]*=)[^&#\s\"'<>]+"
-)
+# "?" and "&" end a name, so that each character is read once: a server's message may be long.
+_QUERY_VALUE = re.compile(r"([?&])([^?&=#\s]*)=([^&#\s\"'<>]+)")
+_SECRET_NAME = re.compile(r"(?i)password|passwd|token|secret|signature|credential")
 # C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional overrides and isolates);
 # surrogates, which no stream can encode
 _CONTROL = re.compile(
@@ -121,7 +121,11 @@ def without_credentials(text: str) -> str:
     >>> without_credentials("http://me:secret@tracking:5000/a is silent")
     'http://tracking:5000/a is silent'
     """
-    return _SECRET_IN_QUERY.sub(r"\1***", _USER_INFO.sub("", text))
+    return _QUERY_VALUE.sub(_without_secret, _USER_INFO.sub("", text))
+
+
+def _without_secret(value: re.Match[str]) -> str:
+    return f"{value[1]}{value[2]}=***" if _SECRET_NAME.search(value[2]) else value[0]
 
 
 def printable(text: str) -> str:

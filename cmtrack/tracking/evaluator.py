@@ -226,7 +226,7 @@ def _predicted(
 def _metrics(logged: LoggedEvaluation, chosen: Any, prefix: str, with_tag: bool) -> dict[str, float]:
     if logged.evaluation is None:
         return {}
-    prefix = names.with_separator(names.check_prefix(prefix))
+    prefix = names.prefix_to_log(prefix)
     values = names.chosen_metrics(logged.evaluation, chosen)
     undefined = [name for name, value in values.items() if not math.isfinite(value)]
     if with_tag and undefined and logged.status == "completed":

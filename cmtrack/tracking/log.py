@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
@@ -18,10 +19,11 @@ from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.options import probabilities_of
 from cmtrack.tracking import settings, spool, steps
-from cmtrack.tracking._warn import tell
+from cmtrack.tracking._warn import is_of_a_signal_handler, note, tell, text_of
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import deliver, within_patience
-from cmtrack.tracking.names import check_prefix, with_separator
+from cmtrack.tracking.manifest import whole_number
+from cmtrack.tracking.names import prefix_to_log
 from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.send import client_for
@@ -29,8 +31,6 @@ from cmtrack.tracking.store import create_run, end_run, made_runs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-_log = logging.getLogger("cmtrack")
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,8 @@ def log_evaluation(
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
+        if is_of_a_signal_handler(error):
+            raise
         if not isinstance(evaluation_or_y_true, BaseEvaluation):
             return _not_computed(error, given, predictions, run_id, strict)
         evaluation, problem = evaluation_or_y_true, error  # kept as it came
@@ -212,15 +214,25 @@ def log_evaluation(
                 raise problem
             from mlflow import get_active_model_id, get_tracking_uri
 
-            prefix = with_separator(check_prefix(prefix))
             if on_existing not in ("replace", "error"):
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
             chosen = chosen_run(run_id)
             wanted = Destination(
-                chosen, prefix, step, get_active_model_id() if model_id is None else model_id, get_tracking_uri(),
-                on_existing, metrics, predictions, checked_name(dataset), name_of_run(chosen), checked_figures(figures),
-            )  # fmt: skip
+                chosen,
+                prefix_to_log(prefix),
+                _checked_step(step),
+                _checked_id(get_active_model_id() if model_id is None else model_id, "model_id"),
+                get_tracking_uri(),
+                on_existing,
+                metrics,
+                predictions,
+                checked_name(dataset),
+                name_of_run(chosen),
+                checked_figures(figures),
+            )
         except Exception as error:
+            if is_of_a_signal_handler(error):
+                raise
             asked = Destination(run_id, prefix, step, on_existing=on_existing, metrics=metrics, predictions=predictions)
             wanted, problem = _where_right(asked, dataset, figures), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
@@ -228,17 +240,22 @@ def log_evaluation(
         try:
             package = spooled(evaluation, wanted, report=in_time)
         except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+            if is_of_a_signal_handler(error):
+                raise
             problem = problem or error
             try:
                 plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
                 package = spooled(evaluation, plain)
             except Exception as second:
-                return _lost(problem, str(second), evaluation, run_id, strict)
+                return _lost(problem, text_of(second), evaluation, run_id, strict, given)
     try:
         if problem is not None:
             raise problem
         sent = deliver(package)
     except Exception as error:
+        if is_of_a_signal_handler(error):
+            error.add_note(f"cmtrack: {_kept(package)}")
+            raise
         return not_sent(error, evaluation, package, package.run_id or run_id, strict)
     except BaseException as interrupt:
         interrupt.add_note(f"cmtrack: {_kept(package)}")
@@ -262,7 +279,6 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
     from mlflow import get_tracking_uri
 
     listed, sentence = settings.with_kept_rows(evaluation, wanted.predictions)
-    _log.info(sentence)
     rows = None if listed is None else listed.write_rows
     metrics = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
     to = replace(wanted, metrics=metrics, tracking_uri=wanted.tracking_uri or get_tracking_uri())
@@ -271,6 +287,7 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
         to = to if report else replace(to, figures=())
         package = build(evaluation, draft.write, to, rows=rows, listed=listed, report=report, **more)
         folder = draft.settle()
+    note(sentence)
     if draft.refusals:
         instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"
         tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; {instead}")
@@ -291,18 +308,33 @@ def _where_right(asked: Destination, dataset: Any, figures: Any) -> Destination:
     with contextlib.suppress(Exception):
         right = replace(right, figures=checked_figures(figures))
     with contextlib.suppress(Exception):
-        # Under another prefix it would take another evaluation's place.
-        prefix = with_separator(check_prefix(asked.prefix))
+        right = replace(right, step=_checked_step(asked.step))
+    with contextlib.suppress(Exception):
+        # Without its prefix it would take another evaluation's place: it then waits for no run.
+        prefix = prefix_to_log(asked.prefix)
         on_existing = "replace" if asked.on_existing == "replace" else "error"
-        right = replace(right, prefix=prefix, step=asked.step, on_existing=on_existing)
+        right = replace(right, prefix=prefix, on_existing=on_existing)
         right = replace(right, run_id=chosen_run(asked.run_id))
     return right
 
 
+def _checked_step(step: Any) -> int | None:
+    """A step as an int; ValueError if it is no whole number of 64 bits, such as 2.0 or True."""
+    return None if step is None else whole_number(step, "step")
+
+
+def _checked_id(given: Any, what: str) -> str | None:
+    """An id as MLflow writes it; ValueError if it is none."""
+    if isinstance(given, UUID):
+        return given.hex
+    return None if given is None else untrusted.identifier(given, what)
+
+
 def chosen_run(run_id: str | None) -> str:
-    """The run to write to, captured once."""
-    if run_id is not None:
-        return run_id
+    """The run to write to, captured once; ValueError if it is no id, or none is active."""
+    checked = _checked_id(run_id, "run_id")
+    if checked is not None:
+        return checked
     import mlflow
 
     active = mlflow.active_run()
@@ -338,9 +370,10 @@ def _not_computed(
             state = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
             state += "; `cmtrack spool` says how to log them"
     except Exception as second:
-        state += f" ({second})"
-    tell(f"the evaluation failed: {error} ({state})")
-    return LoggedEvaluation(None, run_id, "failed", path, str(error))
+        state += f" ({text_of(second)})"
+    reason = text_of(error)
+    tell(f"the evaluation failed: {reason} ({state})")
+    return LoggedEvaluation(None, run_id, "failed", path, reason)
 
 
 def not_sent(
@@ -358,7 +391,7 @@ def _told(error: Exception, kept: str, strict: bool) -> str:
     if strict:
         error.add_note(kept)
         raise error
-    reason = untrusted.without_credentials(str(error))
+    reason = untrusted.without_credentials(text_of(error))
     tell(f"the evaluation was not logged: {reason} ({kept})", stacklevel=5)
     return reason
 
@@ -370,9 +403,25 @@ def _kept(package: Package) -> str:
     return f"the evaluation is kept in {package.folder}; `cmtrack push{where}` sends it"
 
 
-def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | None, strict: bool) -> LoggedEvaluation:
-    reason = _told(error, f"the evaluation could not be kept either: {why}", strict)
-    return LoggedEvaluation(evaluation, run_id, "failed", None, reason)
+def _lost(
+    error: Exception,
+    why: str,
+    evaluation: BaseEvaluation,
+    run_id: str | None,
+    strict: bool,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> LoggedEvaluation:
+    """Keep the inputs of an evaluation that could not be written, and warn."""
+    path = None
+    if not isinstance(inputs.get("y_true"), BaseEvaluation):
+        with contextlib.suppress(Exception):
+            allowed, _ = settings.kept_inputs(inputs)
+            path = spool.keep_inputs(allowed) if allowed else None
+    kept = f"the evaluation could not be kept either: {why}"
+    if path is not None:
+        kept = f"the evaluation could not be written: {why}; its inputs are kept in {path}"
+    reason = _told(error, kept, strict)
+    return LoggedEvaluation(evaluation, run_id, "failed", path, reason)
 
 
 _PARENT = "mlflow.parentRunId"

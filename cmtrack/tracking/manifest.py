@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +77,7 @@ def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
         "run_id": None if run_id is None else untrusted.identifier(run_id, f"{file}: run_id"),
         "model_id": None if model_id is None else untrusted.identifier(model_id, f"{file}: model_id"),
         "prefix": names.check_prefix(prefix or ""),
-        "step": _optional(data, "step", int, file),
+        "step": None if data.get("step") is None else whole_number(data["step"], f"{file}: step"),
         "tracking_uri": None if uri is None else untrusted.tracking_uri(uri),
     }
 
@@ -181,6 +183,16 @@ def _required(data: dict[str, Any], name: str, kind: type, file: str = MANIFEST)
     return value
 
 
+def whole_number(value: Any, what: str) -> int:
+    """A number of 64 bits, of whatever integer type; ValueError if it is none, such as 2.0 or True."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
+    number = operator.index(value)
+    if abs(number) >= 1 << 63:
+        raise ValueError(f"{what} must be a number of 64 bits, got one of {number.bit_length():,}")
+    return number
+
+
 def _no_constant(text: str) -> float:
     raise ValueError(f"{MANIFEST} holds {text}, which is no number")
 
@@ -212,8 +224,17 @@ class Waiting:
 
 
 def listing(folder: str | Path | None = None) -> list[Waiting]:
-    """The entries of the spool, the oldest first; damaged ones are marked."""
-    return [_described(entry) for entry in spool.entries(None if folder is None else Path(folder))]
+    """The entries of the spool, the oldest first; damaged ones are marked.
+
+    An entry that is sent while it is looked at is left out.
+    """
+    waiting = []
+    for entry in spool.entries(None if folder is None else Path(folder)):
+        with suppress(FileNotFoundError):
+            described = _described(entry)
+            if entry.folder.exists():
+                waiting.append(described)
+    return waiting
 
 
 def _described(entry: spool.Entry) -> Waiting:

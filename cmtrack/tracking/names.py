@@ -34,6 +34,8 @@ KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
+MAX_PREFIX = 150
+"""Characters of a prefix: MLflow takes 250 for a tag, and a file system as many bytes for a file's name."""
 
 _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 
@@ -43,18 +45,24 @@ def check_prefix(prefix: str) -> str:
 
     ValueError if it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path that climbs.
     """
+    if not isinstance(prefix, str):
+        raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}")
     return prefix
 
 
-def with_separator(prefix: str) -> str:
-    """Return a valid prefix that ends in a separator: ``val`` becomes ``val/``.
+def prefix_to_log(prefix: str | None) -> str:
+    """Return the prefix under which an evaluation is logged, with a separator at its end: ``val`` becomes ``val/``.
 
-    Without one the metrics would be called ``valbinary/f1``.
+    Without one the metrics would be called ``valbinary/f1``. ValueError as by :func:`check_prefix`, or if it is so long
+    that files or tags could not be named.
     """
-    ends_in_a_word = prefix[-1:].isalnum()
-    return f"{prefix}/" if ends_in_a_word else prefix
+    checked = check_prefix(prefix or "")
+    if len(checked) > MAX_PREFIX:
+        raise ValueError(f"prefix must have at most {MAX_PREFIX} characters, got {len(checked)}")
+    ends_in_a_word = checked[-1:].isalnum()
+    return f"{checked}/" if ends_in_a_word else checked
 
 
 def file_name(name: str, prefix: str = "") -> str:

@@ -154,7 +154,7 @@ def regroup_runs(
     if figures not in (True, False, "auto"):
         raise ValueError(f"figures must be True, False or 'auto', got {figures!r}")
     names.check_prefix(source_prefix)
-    prefix = default_prefix(grouping) if prefix is None else names.with_separator(names.check_prefix(prefix))
+    prefix = default_prefix(grouping) if prefix is None else names.prefix_to_log(prefix)
     _check_apart(prefix, source_prefix)
     chosen = list({run.run_id: (run, client) for run, client in with_clients(runs)}.values())
     few = len(chosen) <= FIGURES_UP_TO

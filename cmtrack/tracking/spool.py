@@ -93,7 +93,9 @@ def spool_folder() -> Path:
 
 def spool_folders() -> list[Path]:
     """Every folder in which :func:`cmtrack.log_evaluation` may have put entries, the usual one first."""
-    folders = [spool_folder(), _of_user()]
+    folders = [_of_user()]
+    with contextlib.suppress(OSError):  # the working folder was deleted
+        folders.insert(0, spool_folder())
     return folders + [folder for base in _temporary_bases() for folder in _own_temporaries(base)]
 
 
@@ -124,8 +126,9 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 def _places() -> Iterator[Path]:
     """Candidate folders in order of preference; each is created when tried."""
-    yield spool_folder()
-    yield _of_user()
+    for place in (spool_folder, _of_user):
+        with contextlib.suppress(OSError, RuntimeError):  # the working folder was deleted, or the user has no home
+            yield place()
     for base in _temporary_bases():
         temporaries = _own_temporaries(base)
         with contextlib.suppress(OSError):
