@@ -52,7 +52,7 @@ def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
         pair = Paired.of(right.mean(axis=0), psi, bounds=(0.0, 1.0), clusters=groups)
         low, high = (float(end[0, 1]) for end in pair.interval(z))
         gap, error = float(pair.difference[0, 1]), standard_error(psi[:, 0] - psi[:, 1], None, groups)
-        degrees = float(degrees_of_pairs(psi, None, groups)[0, 1])
+        degrees = float(degrees_of_pairs(psi, None, None, groups)[0, 1])
         reach = normal_quantile(0.95, degrees) * error
         both = (gap - reach, gap + reach), (low, high)
         found.append([(one <= true <= other, other - one, one < -1 or other > 1) for one, other in both])

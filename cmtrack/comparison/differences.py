@@ -17,7 +17,6 @@ from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.influence import degrees_of_pairs
 from cmtrack.metrics.intervals import ROUNDING, cluster_degrees, normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
@@ -97,10 +96,13 @@ class Difference:
         First less second.
     standard_error, low, high, pvalue : float
         Of the difference, and of the hypothesis that it is zero: McNemar's statistic and Tango's interval for shares
-        of the same rows, else Student's distribution with the effective clusters less one where rows belong together,
-        or the normal one; never outside the metric's range. NaN where no error is known, or too few rows differ.
+        of the same rows, else Student's distribution with the degrees of freedom of Welch and Satterthwaite over the
+        actual classes, or with the effective clusters less one where rows belong together; never outside the metric's
+        range. If at most 8 rows differ, the exact sign test must agree: the p-value is the larger one, and the interval
+        reaches 0 unless the sign test rejects. If no row differs, the p-value is 1 and only shares have an interval.
+        NaN where no error is known.
     reason : str
-        Why there is no interval, such as "only 2 rows differ: too few to say".
+        Why there is no interval, such as "no row differs".
 
     Examples
     --------
@@ -264,23 +266,16 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     return ""
 
 
-def paired(
-    evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None, of_rows: bool = False
-) -> Paired | None:
+def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None) -> Paired | None:
     """All differences of a metric between evaluations of the same rows; None if one of them has no error by row.
 
     ``clusters``, of shape (n,), optional: numbers of rows that belong together.
-    ``of_rows``: whether few rows widen an interval, too, as few clusters do.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
-    rows = evaluations[0].rows
-    if rows is None or len(psi) < len(columns):
+    if evaluations[0].rows is None or len(psi) < len(columns):
         return None
-    table = np.column_stack(psi)
-    actual = rows.actual if isinstance(rows, Predictions) else None
-    degrees = degrees_of_pairs(table, actual, rows.weights, clusters) if of_rows or clusters is not None else None
-    return paired_by(evaluations, name, table, clusters, degrees)
+    return paired_by(evaluations, name, np.column_stack(psi), clusters)
 
 
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
@@ -299,9 +294,7 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     return reach / quantile, degrees, entry.interval == "wilson"
 
 
-def paired_by(
-    evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any, degrees: FloatArray | None = None
-) -> Paired:
+def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any) -> Paired:
     """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
     rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
@@ -313,9 +306,15 @@ def paired_by(
         actual=rows.actual if isinstance(rows, Predictions) else None,
         weights=None if rows is None else rows.weights,
         clusters=clusters,
-        degrees=degrees,
         ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
+        share_size=_share_size(evaluations, name),
     )
+
+
+def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
+    """The least effective number of rows that a share is of; NaN of other metrics."""
+    sizes = [evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)]
+    return float(np.min(sizes, initial=math.inf)) if sizes else math.nan
 
 
 def _paired_difference(
@@ -336,12 +335,14 @@ def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name:
     ours, theirs = first.metrics[name], second.metrics[name]
     error = math.hypot(*(own_error(side, name) for side in (first, second)))
     degrees = min(own_degrees(first, name), own_degrees(second, name))
-    gap, entry, pvalue = ours - theirs, first.catalog.lookup(name), math.nan
+    gap = ours - theirs
+    if not (error > 0 and math.isfinite(gap)):  # an error of 0 is one that the data do not show
+        reason = "no error of the difference is known" if math.isfinite(gap) else ""
+        return Difference(name, ours, theirs, gap, error, math.nan, math.nan, math.nan, reason)
+    entry = first.catalog.lookup(name)
     low, high = cut(gap, normal_quantile(level, degrees) * error, (entry.low, entry.high))
-    if error > 0 and math.isfinite(gap):
-        pvalue = 2 * float(stdtr(degrees, -abs(gap) / error) if math.isfinite(degrees) else ndtr(-abs(gap) / error))
-    elif error == 0:
-        pvalue = 1.0 if gap == 0 else 0.0
+    ratio = -abs(gap) / error
+    pvalue = 2 * float(stdtr(degrees, ratio) if math.isfinite(degrees) else ndtr(ratio))
     return Difference(name, ours, theirs, gap, error, float(low), float(high), pvalue)
 
 

@@ -45,12 +45,13 @@ class Pairs:
     """All differences of R runs.
 
     ``difference``, ``standard_error``, of shape (R, R): row less column.
-    ``statistic``, of shape (R, R): difference over standard error, as the normal one of the same p-value where clusters
-    are few; infinite where runs differ without any error, 0 where they are the same.
+    ``statistic``, of shape (R, R): the normal statistic of the same p-value as that of the difference; infinite where
+    runs differ without any error, 0 where they are the same.
     ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs by Holm (1979); by
     the largest of all pairs' statistics under equality, which uses how the pairs are correlated.
     ``reach``: normal quantile of the simultaneous intervals.
-    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where too few rows differ.
+    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where no row differs, or no error
+    is known.
     ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one; the run itself where
     there is none.
     ``may_be_best``, of shape (R,): p-value of "no other run is better".
@@ -249,8 +250,8 @@ def reach_of_best(
 
 def pairs(
     values: FloatArray, covariance: FloatArray, errors: FloatArray, confidence_level: float, folded: bool = False,
-    degrees: FloatArray | None = None, clustered: bool = False, known: BoolArray | None = None,
-    widest: float = math.inf, rows: Paired | None = None, of_rows: IntArray | None = None,
+    degrees: FloatArray | None = None, known: BoolArray | None = None, widest: float = math.inf,
+    rows: Paired | None = None, row_runs: IntArray | None = None,
 ) -> Pairs:  # fmt: skip
     """All pairwise differences with family-wise p-values and simultaneous intervals; the runs that may be best.
 
@@ -260,13 +261,11 @@ def pairs(
     the row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
     ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors; infinite without
     them.
-    ``clustered``: whether they are those of clusters, and count for the p-values of single pairs, too.
     ``known``, of shape (R,), bool, optional: runs whose errors are known; the others take no part in what may be best.
     By default all.
     ``widest``: the most that two values can differ by.
-    ``rows``: what the rows say of the differences of some runs, larger is better: their statistics and intervals. A
-    difference in too few rows is no lead.
-    ``of_rows``: the places of these runs.
+    ``rows``: the paired differences of some runs, larger is better: their statistics and intervals count as they are.
+    ``row_runs``: the places of these runs.
 
     ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983) in two
     steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of the error first the runs are dropped
@@ -275,9 +274,8 @@ def pairs(
     remaining rivals were equal to it. The best run is kept with at least the confidence level. Of two runs the p-value
     is the plain two-sided one, and of more at least that.
 
-    What holds for many comparisons reaches far into the tails, where a difference that few rows carry, such as those
-    of a rare class, is not normal. There a statistic counts as the normal one of the same tail in Student's
-    distribution with its degrees of freedom.
+    A difference that few rows carry, such as those of a rare class, is not normal. A statistic therefore counts as the
+    normal one of the same tail in Student's distribution with its degrees of freedom.
     """
     size = len(values)
     signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)
@@ -285,12 +283,6 @@ def pairs(
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
     error = root(variance[:, None] + variance[None, :] - 2 * moved, variance)
-    inside = np.ix_(*(np.zeros(0, dtype=np.int64) if of_rows is None else of_rows,) * 2)
-    degrees = np.full_like(error, np.inf) if degrees is None else degrees.copy()
-    if rows is not None:  # of values at both ends of a range no draw tells the error
-        unmoved = error[inside] == 0
-        error[inside] = np.where(unmoved, rows.error, error[inside])
-        degrees[inside] = np.where(unmoved, np.minimum(degrees[inside], rows.degrees), degrees[inside])
     alike = (error == 0) & (np.abs(difference) <= SAME * np.abs(gain).max(initial=0))
     difference = np.where(alike, 0.0, difference)  # rounding is no lead
     statistic = over(difference, error)
@@ -300,43 +292,44 @@ def pairs(
         weaker = np.abs(other) < np.abs(statistic)
         statistic = np.where(weaker, other, statistic)
         error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)  # the interval says the same
-    careful = as_normal(statistic, degrees)
-    statistic = careful if clustered else statistic
-    too_few = np.zeros(error.shape, dtype=bool)
-    if rows is not None:
-        too_few[inside] = rows.untold
-        if rows.shares is not None:
-            careful[inside] = statistic[inside] = rows.statistic
-        careful, statistic = (np.where(too_few, 0.0, one) for one in (careful, statistic))
+    degrees = np.full_like(error, np.inf) if degrees is None else degrees
+    statistic = as_normal(statistic, degrees)
+    counted = ~alike
+    without_interval = alike & ~np.eye(size, dtype=bool)
+    if rows is not None and row_runs is not None:
+        inside = np.ix_(row_runs, row_runs)
+        difference[inside] = rows.difference
+        error[inside] = rows.error
+        statistic[inside] = np.where(rows.without_interval, 0.0, rows.statistic)  # an unknown error is no lead
+        without_interval[inside] = rows.without_interval
+        # shares have an interval about 0 if no row differs; other runs that are alike count as one
+        counted[inside] = ~(rows.without_interval | np.eye(len(row_runs), dtype=bool)) | ~rows.alike
 
     def upper_ends(quantile: FloatArray | float) -> FloatArray:
         """Upper ends; the lower ones are minus those of the transposed pair."""
         reach = np.broadcast_to(quantile, error.shape)
         high: FloatArray = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))[1]
-        if rows is not None and rows.shares is not None:
+        if rows is not None:
             high[inside] = rows.upper(reach[inside])
         return high
 
     both = np.ones(error.shape, dtype=bool) if known is None else known[:, None] & known
-    apart = (error > 0) | (difference != 0)
-    if rows is not None:
-        apart[inside] |= ~rows.equal
-    steps = _two_steps(errors * signs, error, careful, both, confidence_level)
+    steps = _two_steps(errors * signs, error, statistic, both, confidence_level)
     upper = np.triu_indices(size, 1)
-    height, single = np.abs(careful[upper]), 2 * ndtr(-np.abs(statistic[upper]))
-    plain = 2 * ndtr(-height)
+    height = np.abs(statistic[upper])
+    single = 2 * ndtr(-height)
     if size == 2:  # a single pair needs no draws
-        reach, adjusted = normal_quantile(confidence_level), plain
+        reach, adjusted = normal_quantile(confidence_level), single
     else:
         reach = float(np.quantile(steps.largest, confidence_level)) if size > 1 else 0.0
         at_least = len(steps.largest) - np.searchsorted(np.sort(steps.largest), height, side="left")
         adjusted = np.where(height == 0, 1.0, (1 + at_least) / (1 + len(steps.largest)))
     tied = steps.pvalue > 1 - confidence_level
-    best_low, best_high = _from_best(upper_ends(steps.quantile), apart & both, tied)
-    others = np.where(apart, gain, -np.inf)
-    high = np.where(too_few, np.nan, upper_ends(reach))
-    rival = np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size))
-    tests = (single, holm(single), np.maximum(adjusted, plain))
+    best_low, best_high = _from_best(upper_ends(steps.quantile), counted & both, tied)
+    others = np.where(counted, gain, -np.inf)
+    high = np.where(without_interval, np.nan, upper_ends(reach))
+    rival = np.where(counted.any(axis=1), others.argmax(axis=1), np.arange(size))
+    tests = (single, holm(single), np.maximum(adjusted, single))
     pvalue, by_holm, max_t = (_square(one, upper, size) for one in tests)
     of_pairs = (difference, error, statistic, pvalue, by_holm, max_t, reach, -high.T, high, rival)
     return Pairs(*of_pairs, steps.pvalue, tied, steps.critical, best_low, best_high)
@@ -409,8 +402,9 @@ _DRAWS = 1000  # at a time: those of many runs stay near the processor
 def _from_best(high: FloatArray, counted: BoolArray, tied: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Ends of each run's value less the best other one (Hsu 1984), by the upper ends of the differences that count."""
     best_high = np.where(counted, high, np.inf).min(axis=1)
-    best_high = np.where(tied, np.maximum(best_high, np.finfo(float).tiny), 0.0)
-    best_low = np.where(counted & tied, np.minimum(-high.T, 0.0), np.inf).min(axis=1)
+    tiny = np.finfo(float).tiny  # an end is exactly 0 only where a run is ruled out
+    best_high = np.where(tied, np.maximum(best_high, tiny), 0.0)
+    best_low = np.where(counted & tied, np.minimum(-high.T, -tiny), np.inf).min(axis=1)
     alone = ~counted.any(axis=1)
     return np.where(alone | np.isinf(best_low), 0.0, best_low), np.where(alone, 0.0, best_high)
 

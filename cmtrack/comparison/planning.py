@@ -9,19 +9,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import Ranked, Ranking, gather
+from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 POWER = 0.8
+FEWEST_TO_BE_EQUIVALENT = 20
+"""Rows of a class, fewer of which show no equivalence: the error of an area or a correlation is too rough there."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,9 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
-    apart = np.any(ranking.pair_intervals[:, 0], axis=0)  # no rows show a difference from a run that answers alike
-    others = [run for run, differs in zip(ranking.runs, apart, strict=True) if differs and run.standard_error > 0]
+    apart = np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0)  # a run that answers alike has no interval
+    rivals = zip(ranking.runs[1:], apart[1:], strict=True)
+    others = [run for run, differs in rivals if differs and run.standard_error > 0]
     level = ranking.confidence_level
     reach = normal_quantile(1 - (1 - level) / max(len(others), 1))  # Bonferroni's
     if len(others) > 1:
@@ -172,54 +177,43 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
 # -- equivalence -------------------------------------------------------------------------------------------
 
 
-def equivalence(difference: float, error: float, margin: float, alpha: float = 0.05) -> tuple[float, float, float]:
-    """Two one-sided tests that a difference lies within plus and minus a margin.
-
-    Parameters
-    ----------
-    difference, error : float
-    margin : float
-        Above 0.
-    alpha : float, default 0.05
-
-    Returns
-    -------
-    pvalue : float
-        The larger of both tests'; they are equivalent where it is at most ``alpha``.
-    low, high : float
-        The interval of level ``1 - 2 alpha``, which then lies within the margin.
-
-    Notes
-    -----
-    Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15, 657-680.
-
-    Examples
-    --------
-    >>> from cmtrack.comparison.planning import equivalence
-    >>> pvalue, low, high = equivalence(0.004, 0.006, margin=0.02)
-    >>> round(pvalue, 4), round(low, 4), round(high, 4)
-    (0.0038, -0.0059, 0.0139)
-    """
-    reach = float(ndtri(1 - alpha)) * error
-    farther = (margin - abs(difference)) / error if error > 0 else math.copysign(math.inf, margin - abs(difference))
-    return float(ndtr(-farther)), difference - reach, difference + reach
-
-
 def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
     """The ranking with runs marked that are shown to be equivalent to the leader within the margin.
 
     The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both one-sided tests reject.
+    No run is marked if the metric rests on fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows of a class, or a share on
+    fewer rows.
     """
     leader, metric = ranking.leader, ranking.criterion.metrics[0]
     level = 2 * ranking.confidence_level - 1
 
     def shown(run: Ranked) -> Ranked:
-        if run is leader:
+        fewest = min(_fewest_rows(one.evaluation, metric) for one in (run, leader))
+        if run is leader or fewest < FEWEST_TO_BE_EQUIVALENT:
             return run
         gap = paired_differences(run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level)[metric]
         return replace(run, equivalent_within=margin) if -margin < gap.low and gap.high < margin else run
 
     return replace(ranking, runs=tuple(map(shown, ranking.runs)), equivalence=margin)
+
+
+def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
+    """Effective number of rows of a share, else of the smallest class that has rows; of clusters theirs if fewer."""
+    if not isinstance(evaluation, Evaluation):
+        return float(evaluation.n_samples)
+    of_share = evaluation.size_of(metric)
+    if math.isfinite(of_share):
+        return of_share
+    rows, statistics = evaluation.rows, evaluation.statistics
+    if isinstance(rows, Predictions) and rows.clusters is not None:
+        weighted = slice(None) if rows.weights is None else rows.weights > 0
+        of_cluster = np.unique(np.column_stack((rows.actual[weighted], rows.clusters[weighted])), axis=0)
+        return float(np.unique(of_cluster[:, 0], return_counts=True)[1].min())
+    sizes = statistics.matrix.counts.sum(axis=1).astype(np.float64)
+    if statistics.squares is not None:
+        squares = statistics.squares.matrix.counts.sum(axis=1)
+        sizes = np.divide(sizes**2, squares, out=np.zeros_like(sizes), where=squares > 0)
+    return float(sizes[sizes > 0].min())
 
 
 # -- the ledger --------------------------------------------------------------------------------------------

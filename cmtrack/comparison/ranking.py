@@ -27,7 +27,7 @@ from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
-from cmtrack.metrics.paired import Paired, as_normal
+from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired, as_normal
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -94,7 +94,7 @@ class Ranked(Candidate):
     equivalent_within : float
         The margin within which a run is shown to be as good as the leader, by two one-sided tests; NaN where it is not.
     reason : str
-        Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
+        Why its difference has no interval: "no row differs".
 
     Examples
     --------
@@ -310,8 +310,10 @@ def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: fl
     if criterion.pareto:
         return one.rank == 1
     higher = criterion.direction == "higher"
-    if margin is None:  # where the error is not known only a run of the leader's value
-        return bool((-one.difference if higher else one.difference) <= max(0.0, one.standard_error))
+    if margin is None:
+        loss = -one.difference if higher else one.difference
+        # without a known error nothing but an equal value is near
+        return loss <= (one.standard_error if math.isfinite(one.standard_error) else 0.0)
     return bool((-one.difference_low if higher else one.difference_high) <= margin)
 
 
@@ -438,12 +440,12 @@ def _single(
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
     has_error = evidence.known[order]
     widest = criterion.catalog.lookup(criterion.metrics[0]).widest if criterion.single else math.inf
-    at = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
+    row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
     rows = evidence.rows
     if rows is not None:
-        rows = rows.take(np.searchsorted(evidence.places[0], order[at]))
+        rows = rows.take(np.searchsorted(evidence.places[0], order[row_runs]))
     pairs = inference.pairs(
-        values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, has_error, widest, rows, at
+        values, covariance, errors, level, evidence.folded, degrees, has_error, widest, rows, row_runs
     )
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if has_error.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
@@ -454,8 +456,9 @@ def _single(
         rival = int(pairs.rival[place])
         tested = bool(has_error[place] and has_error[0])
         sure = bool(tested and has_error[rival] and (place or has_error.all()))  # a lead is over all others
-        why = "" if rows is None or not {place, rival} <= set(at.tolist()) else _few(rows, at, place, rival)
-        sure = sure and not why
+        why = _without_interval(rows, row_runs, place, rival) if len(order) > 1 else ""
+        stated = sure and not why and len(order) > 1
+        tested_pair = sure and why in ("", NO_ROW_DIFFERS)
         ends = unit * pairs.best_low[place], unit * pairs.best_high[place]
         tied = bool(pairs.tied[place]) or not tested
         # the test says who may be first, the posterior the rest
@@ -475,17 +478,17 @@ def _single(
                 high=high,
                 values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
                 difference=float(unit * pairs.difference[place, rival]) + 0.0 if len(order) > 1 else NAN,  # no −0
-                difference_low=float(min(ends)) + 0.0 if sure and len(order) > 1 else NAN,
-                difference_high=float(max(ends)) + 0.0 if sure and len(order) > 1 else NAN,
-                pvalue=float(pairs.pvalue[place, rival]) if sure else NAN,
-                p_holm=float(pairs.holm[place, rival]) if sure else NAN,
-                p_max_t=float(pairs.max_t[place, rival]) if sure else NAN,
+                difference_low=float(min(ends)) + 0.0 if stated else NAN,
+                difference_high=float(max(ends)) + 0.0 if stated else NAN,
+                pvalue=float(pairs.pvalue[place, rival]) if tested_pair else NAN,
+                p_holm=float(pairs.holm[place, rival]) if tested_pair else NAN,
+                p_max_t=float(pairs.max_t[place, rival]) if tested_pair else NAN,
                 probability_best=NAN if ranks is None else float(ranks.probability_best[place]),
                 expected_rank=NAN if ranks is None else float(ranks.expected[place]),
                 rank_low=first,
                 rank_high=last,
                 p_set=float(pairs.may_be_best[place]) if tested else NAN,
-                standard_error=float(pairs.standard_error[place, rival]) if sure else NAN,
+                standard_error=float(pairs.standard_error[place, rival]) if tested_pair else NAN,
                 tied=tied,
                 reason=why,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
@@ -493,13 +496,17 @@ def _single(
         )
     distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
     both = np.where(has_error[:, None] & has_error, np.stack([pairs.low, pairs.high]), NAN)
-    both = both if unit > 0 else -both[::-1]
+    both = (both if unit > 0 else -both[::-1]) + 0.0  # 0 without a sign
     return out, {"rank_distribution": distribution, "pvalues": pairs.max_t, "pair_intervals": both}
 
 
-def _few(rows: Paired, at: IntArray, place: int, rival: int) -> str:
-    """The words where two paired runs have no interval; else empty."""
-    i, j = np.searchsorted(at, (place, rival)).tolist()
+def _without_interval(rows: Paired | None, row_runs: IntArray, place: int, rival: int) -> str:
+    """The reason why the difference of a run from its rival has no interval; empty where it has one."""
+    if place == rival:  # it does not differ from any other run
+        return NO_ROW_DIFFERS
+    if rows is None or not {place, rival} <= set(row_runs.tolist()):
+        return ""
+    i, j = np.searchsorted(row_runs, (place, rival)).tolist()
     return rows.reason(i, j)
 
 
@@ -660,11 +667,6 @@ class Evidence:
     alone: FloatArray
     rows: Paired | None
 
-    @property
-    def clustered(self) -> bool:
-        """True if errors are those of clusters."""
-        return self.clusters is not None or bool(np.isfinite(self.alone).any())
-
     def of(self, criterion: Criterion) -> tuple[FloatArray, FloatArray]:
         """Values (R,) and covariance (R, R) of the criterion."""
         factors = self.factors(criterion)
@@ -679,8 +681,10 @@ class Evidence:
         return np.asarray(criterion.weights, dtype=np.float64) / np.where(typical > 0, typical, 1.0)
 
     def degrees(self, factors: FloatArray) -> FloatArray:
-        """Degrees of freedom of the errors of a sum's differences, (R, R): effective rows, or clusters, less one."""
+        """Degrees of freedom of the errors of a sum's differences, (R, R)."""
         degrees = np.minimum.outer(self.alone, self.alone)
+        if self.rows is not None:  # which have their own
+            return degrees
         runs, metrics = self.places
         inside = np.unique(runs)
         if not len(inside):

@@ -25,7 +25,7 @@ from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
 from cmtrack.metrics.names import encode_label, near
-from cmtrack.metrics.paired import FEWEST_CLUSTERS, Paired
+from cmtrack.metrics.paired import Paired
 from cmtrack.names import quoted
 from cmtrack.segments import (
     Estimates,
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 MAX_OTHERS = 5
 """Runs that the leader is compared with by segment."""
+FEWEST_CLUSTERS = 5
+"""Effective clusters of a segment, fewer of which do not decide a gate on an end of its own interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class SegmentDifferences:
         Why not.
     confidence_level : float
     reasons : tuple of str
-        Why a segment has no interval, such as "only 2 rows differ: too few to say"; empty where it has one.
+        Why a segment has no interval, such as "no row differs"; empty where it has one.
     catalog : Catalog
         What the metric means.
 
@@ -323,8 +325,17 @@ class _Sample:
 
     @property
     def told(self) -> FloatArray:
-        """The errors of segments that have an interval, for the test of both signs; NaN for others."""
-        return np.where([not reason for reason in self.reasons], self.errors, math.nan)
+        """Errors for the test of both signs, which takes differences for normal.
+
+        NaN of segments without an interval and, except of shares, of those in which few rows differ.
+        """
+        if self.pairs is None:
+            return self.errors
+        normal = [
+            pair is not None and not pair.reason() and (pair.shares is not None or math.isinf(pair.sign_test[0, 1]))
+            for pair in self.pairs
+        ]
+        return np.where(normal, self.errors, math.nan)
 
     @property
     def differences(self) -> FloatArray:
@@ -412,7 +423,7 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
         values[:, k] = [side.metrics.get(metric, math.nan) for side in (a, b)]
         if not np.isfinite(values[:, k]).all():
             continue
-        pair = paired((a, b), metric, None if a.rows is None else a.rows.clusters, of_rows=True)
+        pair = paired((a, b), metric, None if a.rows is None else a.rows.clusters)
         if pair is not None:
             pairs[k], errors[k] = pair, pair.error[0, 1]
     first = replace(ours.estimates(metric), values=values[0])

@@ -36,6 +36,7 @@ class Outcome(Enum):
 
     TESTED = ""
     SAME_RUN = "the same run"
+    NO_ROW_DIFFERS = "no row differs"
     ON_FRONT = "on the front"
     NOT_DOMINATED = "not dominated"
     DOMINATED = "dominated in every metric"
@@ -267,6 +268,8 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
         off_front = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
         return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else off_front)
     ranking = comparison.rankings[0]
+    if run.standard_error == 0 and run.difference == 0 and not math.isfinite(run.difference_low):
+        return NotWorse(criterion, True, Outcome.NO_ROW_DIFFERS)
     place, other = ranking.runs.index(run), ranking.runs.index(baseline)
     low, high = (float(end[place, other]) for end in ranking.pair_intervals)
     if not (math.isfinite(low) and math.isfinite(high)):

@@ -200,7 +200,10 @@ class Evaluation(BaseEvaluation):
 
     @property
     def effective_clusters(self) -> dict[str, float] | None:
-        """Effective number of clusters by metric: intervals use Student's quantile with one degree of freedom less."""
+        """Effective number of clusters e by metric: of G clusters intervals use Student's quantile.
+
+        Its degrees of freedom are 3 e / (1 + 2 e / G) less one, and at least 1.
+        """
         return self.of_rows.effective_clusters
 
     @cached_property

@@ -163,9 +163,12 @@ def by_student(
     if math.isnan(error):
         nan = math.nan
         return RepeatedDifference(mean, nan, nan, nan, nan, nan, nan, *blocks, method, reason)
+    if error == 0 and mean == 0:  # that no block differs does not make the models equal
+        reason = reason or "no block differs"
+        return RepeatedDifference(mean, 0.0, df, 0.0, math.nan, math.nan, 1.0, *blocks, method, reason)
     if error == 0:
-        statistic, pvalue = (math.copysign(math.inf, mean), 0.0) if mean else (0.0, 1.0)
-        return RepeatedDifference(mean, 0.0, df, statistic, mean, mean, pvalue, *blocks, method, reason)
+        statistic = math.copysign(math.inf, mean)
+        return RepeatedDifference(mean, 0.0, df, statistic, mean, mean, 0.0, *blocks, method, reason)
     statistic = mean / error
     quantile = normal_quantile(level) if math.isinf(df) else float(stdtrit(df, 0.5 + level / 2))
     tail = ndtr(-abs(statistic)) if math.isinf(df) else stdtr(df, -abs(statistic))

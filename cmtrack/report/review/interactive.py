@@ -26,7 +26,7 @@ from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.expression import Program, record
 from cmtrack.metrics.function import Fraction
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
-from cmtrack.metrics.paired import FEWEST_ROWS, SAME, SHARE_ROUNDING
+from cmtrack.metrics.paired import FEW_DIFFERING, SAME, SHARE_ROUNDING, sign_quantile
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import distinct, quoted
 from cmtrack.report import formatting as fmt
@@ -47,6 +47,11 @@ MAX_RUNS = 30
 MAX_SEGMENT_METRICS, MAX_SEGMENTS = 3, 30
 MAX_JUDGED = 12
 """Runs up to which the page says of each headline metric who may be the best by it: each costs as a ranking does."""
+SIGN_TESTS = [
+    [float(sign_quantile(better, worse)) for worse in range(FEW_DIFFERING + 1 - better)]
+    for better in range(FEW_DIFFERING + 1)
+]
+"""Normal quantiles of the exact sign tests of few differing rows, by the numbers of better and worse ones."""
 _SCALES = ("wilson", "wald", "atanh", "logit", "log", "count")
 _POINTS = 64  # of a drawn curve
 _ROUND = (*(m * 10.0**-e for e in (4, 3) for m in (1, 2, 5)), *(k / 100 for k in range(1, 100)), 0.995, 0.998, 0.999)
@@ -126,7 +131,8 @@ def _rule(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "z": normal_quantile(level),
         "same": SAME,
         "rounding": SHARE_ROUNDING,
-        "fewest": FEWEST_ROWS,
+        "few": FEW_DIFFERING,
+        "signs": SIGN_TESTS,
         "draws": drawn,
         "places": [ordered.index(run) for run in runs],
         "tied": [_tied(k, ranking) for k in range(len(runs) + 1)],

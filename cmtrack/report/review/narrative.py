@@ -180,7 +180,11 @@ def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     """The sentence on what chose among those that may be the best."""
     near = [(entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin]
     rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
-    return tie_sentence(near, len(ranking.tied), ranking.decision, rules, where, say, ranking.noun, _shared(ranking))
+    shared, tied = _shared(ranking), ranking.tied
+    unknown = 0
+    if not ranking.over and ranking.criterion.single:
+        unknown = sum(not math.isfinite(run.standard_error) for run in tied if run is not ranking.leader)
+    return tie_sentence(near, len(tied), ranking.decision, rules, where, say, ranking.noun, shared, unknown)
 
 
 def _value(entry: Ranked) -> str:

@@ -212,7 +212,7 @@ def near_words(margin: float | None, criterion: Criterion) -> str:
 
 def tie_sentence(
     near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str,
-    shared: bool = False,
+    shared: bool = False, unknown: int = 0,
 ) -> list[str]:  # fmt: skip
     """The sentence on what chose among those that may be the best; nothing where there is only one.
 
@@ -222,6 +222,7 @@ def tie_sentence(
     ``where``: the margin in words, from :func:`near_words`.
     ``noun``: "run" or "model".
     ``shared``: whether another one has the same value.
+    ``unknown``: how many of the tied ones have a difference from the leader whose error is not known.
     """
     if n_tied < 2:
         return []
@@ -236,7 +237,14 @@ def tie_sentence(
         return [alone]
     if len(near) == 1:
         start = f"None of the {fmt.in_words(n_tied - 1)} others is" if n_tied > 2 else f"The other {noun} is not"
-        return [f"{start} {where}, so that no tie-breaker was used. {alone}"]
+        if unknown == n_tied - 1:
+            who = f"the other {noun}" if n_tied == 2 else f"any of the {fmt.in_words(unknown)} others"
+            start = f"No error is known for the difference of {who} from the leader"
+            return [f"{start}, so no tie-breaker was used. {alone}"]
+        has = "has" if unknown == 1 else "have"
+        known = f" {fmt.capital(fmt.in_words(unknown))} of them {has} no known error." if unknown else ""
+        where = f"shown to be {where}" if unknown and not where.startswith("shown") else where
+        return [f"{start} {where}, so that no tie-breaker was used.{known} {alone}"]
     them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
     parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
     none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)

@@ -128,10 +128,34 @@
       var variance = joint[i][i] + joint[j][j] + sign * 2 * joint[i][j];
       return i !== j && variance > scale ? Math.sqrt(variance) : 0;
     }
-    function degreesOf(i, j, sign) {  // effective rows less one
-      var spread = 0, tails = 0, second = total * total * (joint[i][i] + joint[j][j]);
-      centred[i].forEach(function (x, p) { var d = (x + sign * centred[j][p]) * (x + sign * centred[j][p]); spread += rows.times[p] * d; tails += rows.times[p] * d * d; });
-      return spread > 1e-12 * second && tails > 0 ? Math.max(spread * spread / tails - 1, 1) : Infinity;
+    var sizes = {}, squared = {};  // effective rows of each class
+    rows.classes.forEach(function (c, p) {
+      sizes[c] = (sizes[c] || 0) + rows.times[p] * rows.weights[p];
+      squared[c] = (squared[c] || 0) + rows.times[p] * rows.weights[p] * rows.weights[p];
+    });
+    Object.keys(sizes).forEach(function (c) { sizes[c] = sizes[c] * sizes[c] / squared[c]; });
+    var single = Object.keys(sizes).length === 2 && Object.keys(sizes).some(function (c) { return sizes[c] <= 1; });
+    function degreesOf(i, j, sign) {  // by Welch and Satterthwaite over the actual classes
+      var spread = 0, parts = {}, tails = 0, second = total * total * (joint[i][i] + joint[j][j]);
+      centred[i].forEach(function (x, p) {
+        var d = rows.times[p] * (x + sign * centred[j][p]) * (x + sign * centred[j][p]), c = rows.classes[p];
+        spread += d;
+        parts[c] = (parts[c] || 0) + d;
+      });
+      Object.keys(parts).forEach(function (c) { tails += parts[c] * parts[c] / Math.max(sizes[c] - 1, 1); });
+      if (!(spread > 1e-12 * second && tails > 0)) { return Infinity; }
+      return single ? 1 : Math.max(spread * spread / tails, 1);
+    }
+    function signOf(a, b) {  // the exact sign test of few differing rows, as a normal statistic
+      var counts = [0, 0], differing = 0, gains = [];
+      rows.times.forEach(function (n, p) {
+        var apart = hits ? hits.of[a][p] !== hits.of[b][p] : rows.answers[a][p] !== rows.answers[b][p];
+        if (apart) { differing += n; gains.push([psi[a][p] - psi[b][p] + values[a] - values[b], n]); }
+      });
+      if (differing > data.few) { return Infinity; }
+      var least = data.rounding * Math.max.apply(null, gains.map(function (own) { return Math.abs(own[0]); }));
+      gains.forEach(function (own) { if (Math.abs(own[0]) > least) { counts[own[0] > 0 ? 0 : 1] += own[1]; } });
+      return data.signs[counts[0]][counts[1]];
     }
     var error = table(size, function (i, j) {
       var a = order[i], b = order[j], own = errorOf(i, j, -1);  // of values at both ends of a range no draw tells it
@@ -140,7 +164,7 @@
     var statistic = table(size, function () { return 0; });
     for (var i = 0; i < size; i++) {
       for (var j = i + 1; j < size; j++) {
-        var gap = gain[i] - gain[j], only = [0, 0], squares = 0, differing = 0, a = order[i], b = order[j];
+        var gap = gain[i] - gain[j], only = [0, 0], squares = 0, a = order[i], b = order[j];
         gap = error[i][j] === 0 && Math.abs(gap) <= same * most ? 0 : gap;  // rounding is no lead
         var found = inErrors(gap, error[i][j]);
         if (folded) {
@@ -152,7 +176,6 @@
         }
         rows.times.forEach(function (n, p) {
           if (hits && hits.of[a][p] !== hits.of[b][p]) { only[hits.of[a][p] ? 0 : 1] += n * rows.weights[p]; squares += n * rows.weights[p] * rows.weights[p]; }
-          if (rows.answers[a][p] !== rows.answers[b][p]) { differing += n; }
         });
         if (hits) {  // one further row of the mean weight counts as discordant
           var rest = only[0] + only[1], worth = (rest + hits.further[0]) / (squares + hits.further[1]);
@@ -161,8 +184,8 @@
         else {
           found = asNormal(found, Math.min(degreesOf(i, j, -1), folded ? degreesOf(i, j, 1) : Infinity,
             ends[a][2] || !(errorOf(i, j, -1) > 0) ? ends[a][1] : Infinity, ends[b][2] || !(errorOf(i, j, -1) > 0) ? ends[b][1] : Infinity));
-          if (!folded && differing && differing < data.fewest) { found = 0; }
         }
+        if (!folded) { found = Math.sign(found) * Math.min(Math.abs(found), signOf(a, b)); }
         statistic[i][j] = found;
         statistic[j][i] = -found;
       }

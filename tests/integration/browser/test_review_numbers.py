@@ -25,9 +25,10 @@ from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.expression import NotArithmetic, Program, record
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
-from cmtrack.metrics.paired import FEWEST_ROWS, SAME, SHARE_ROUNDING
+from cmtrack.metrics.paired import FEW_DIFFERING, SAME, SHARE_ROUNDING
 from cmtrack.metrics.results import Results
 from cmtrack.report import formatting as fmt
+from cmtrack.report.review.interactive import SIGN_TESTS
 from cmtrack.statistics import BinaryCounts
 from support.problems import random_guesses, random_labels
 
@@ -285,7 +286,7 @@ def test_who_may_be_the_best_is_what_python_decides(script, seed, level):
     ordered = sorted(candidates, key=identity)
     places = [ordered.index(one) for one in candidates]
     rule = {"level": level, "z": normal_quantile(level), "same": SAME, "rounding": SHARE_ROUNDING,
-            "fewest": FEWEST_ROWS, "draws": DRAWS}  # fmt: skip
+            "few": FEW_DIFFERING, "signs": SIGN_TESTS, "draws": DRAWS}  # fmt: skip
     asked, expected = [], []
     for metric in JUDGED:
         values = [one.evaluation.metrics[metric] for one in candidates]

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from cmtrack import Costs, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison import CompareOptions, crossing
-from cmtrack.comparison.planning import Resolution, equivalence, optimism
+from cmtrack.comparison.planning import Resolution, optimism
 from cmtrack.report.review.bundle import Outcome, verify
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.report import html, markdown, notebook_html
@@ -83,14 +83,6 @@ def test_a_difference_must_be_above_0(difference: float) -> None:
         resolution.rows_for(0.1, "x")
     with pytest.raises(ValueError, match="a resolution is of two runs or more"):
         compare({"a": PAIR["a"]}).resolution  # noqa: B018 - it raises
-
-
-def test_equivalence_as_in_the_vector() -> None:
-    """Vector TV-D16."""
-    pvalue, low, high = equivalence(0.004, 0.006, 0.02)
-    assert (pvalue, low, high) == pytest.approx((0.0038303806, -0.0058691218, 0.0138691218), abs=1e-10)
-    assert equivalence(0.03, 0.0, 0.02)[0] == 1
-    assert equivalence(0.01, 0.0, 0.02)[0] == 0
 
 
 def test_equivalence_is_a_status_of_its_own() -> None:

@@ -275,7 +275,8 @@ def test_corrected_t_by_hand():
 
 def test_corrected_t_without_variance_or_blocks():
     same, shifted = corrected_resampled_t([0.0] * 4, 0.25), corrected_resampled_t([0.5] * 4, 0.25)
-    assert (same.pvalue, same.low, same.high) == (1, 0, 0)
+    assert (same.pvalue, same.reason) == (1, "no block differs")
+    assert np.isnan([same.low, same.high]).all()
     assert (shifted.pvalue, shifted.low, shifted.high, shifted.statistic) == (0, 0.5, 0.5, math.inf)
     one = corrected_resampled_t([0.1, math.nan], 0.25)
     assert (one.difference, one.blocks, one.left_out) == (0.1, 1, 1)

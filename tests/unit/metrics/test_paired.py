@@ -38,7 +38,8 @@ def discordant(b: int, c: int, n: int, both_wrong: int = 10, **options):
 def test_a_difference_of_accuracies_has_the_score_interval(b, c, n, ends):
     row = paired_differences(*discordant(b, c, n))["multiclass/accuracy"]
     assert (row.low, row.high) == pytest.approx(ends, abs=1e-8)
-    assert row.pvalue == pytest.approx(math.erfc(abs(b - c) / math.sqrt(2 * (b + c))), rel=1e-9)
+    exact = mcnemar(b, c).exact_pvalue if b + c <= 8 else 0.0  # of few rows
+    assert row.pvalue == pytest.approx(max(math.erfc(abs(b - c) / math.sqrt(2 * (b + c))), exact), rel=1e-9)
     assert row.reason == ""
     assert mcnemar(b, c).statistic == pytest.approx((b - c) ** 2 / (b + c))
 
@@ -75,44 +76,72 @@ def test_a_perfect_model_is_a_share_too():
     assert precise.shares is None  # of a perfect one the influence does not tell the denominator
 
 
-def test_few_rows_that_differ_have_no_interval_but_words():
-    for rows in (1, 2, 9):
-        row = paired_differences(*discordant(rows, 0, 899))["multiclass/matthews_corrcoef"]
-        assert math.isnan(row.low)
-        assert math.isnan(row.high)
-        assert math.isnan(row.pvalue)
-        assert row.reason == f"only {rows} row{'s differ' if rows > 1 else ' differs'}: too few to say"
-    row = paired_differences(*discordant(10, 0, 899))["multiclass/matthews_corrcoef"]
+MCC = "multiclass/matthews_corrcoef"
+
+
+@pytest.mark.parametrize("name", ["multiclass/accuracy", MCC])
+@pytest.mark.parametrize(
+    ("b", "c", "sure"), [(1, 0, False), (5, 0, False), (6, 0, True), (7, 1, False), (8, 0, True), (8, 1, True)]
+)
+def test_few_rows_that_differ_also_need_the_exact_sign_test(name, b, c, sure):
+    row = paired_differences(*discordant(b, c, 899))[name]
     assert row.low < row.difference < row.high
     assert row.reason == ""
+    assert (row.pvalue <= 0.05) == (row.low > 0) == sure
+    exact = mcnemar(b, c).exact_pvalue
+    assert (row.pvalue >= exact * (1 - 1e-9)) == (b + c <= 8)
+    if b + c <= 8 and not sure:
+        assert row.low <= 0
+    other = paired_differences(*reversed(discordant(b, c, 899)))[name]
+    assert (other.low, other.high, other.pvalue) == pytest.approx((-row.high, -row.low, row.pvalue), abs=1e-12)
 
 
-def test_few_clusters_that_differ_have_no_interval_but_words():
+def test_rows_of_integer_weights_count_as_often_as_they_are():
+    weights = np.ones(899, dtype=np.int64)
+    weights[0] = 6
+    row = paired_differences(*discordant(1, 0, 899, sample_weight=weights))[MCC]
+    assert row.pvalue >= mcnemar(6, 0).exact_pvalue * (1 - 1e-9)
+    assert row.low > 0
+    sampled = paired_differences(*discordant(1, 0, 899, sample_weight=weights / 2))[MCC]
+    assert sampled.pvalue == 1  # a single row, however heavy
+
+
+def test_few_clusters_that_differ_count_as_their_number():
     groups = np.arange(900) // 30
-    row = paired_differences(*discordant(100, 0, 900, groups=groups))["multiclass/matthews_corrcoef"]
-    assert row.reason == "only 4 clusters differ: too few to say"
-    assert math.isnan(row.low)
-    row = paired_differences(*discordant(130, 0, 900, groups=groups))["multiclass/matthews_corrcoef"]
-    assert -2 <= row.low < row.high <= 2
-    assert row.reason == ""
+    for rows, sure in ((100, False), (220, True)):  # 4 and 8 clusters, all of them better in the first
+        row = paired_differences(*discordant(rows, 0, 900, groups=groups))[MCC]
+        assert -2 <= row.low < row.high <= 2
+        assert row.reason == ""
+        assert (row.pvalue <= 0.05) == (row.low > 0) == sure
 
 
-@pytest.mark.parametrize(("rows", "told"), [(6, False), (9, False), (10, True)])
-def test_clusters_of_one_row_say_no_more_than_rows(rows, told):
-    name, groups = "multiclass/matthews_corrcoef", np.arange(899)
-    plain = paired_differences(*discordant(rows, 0, 899))[name]
-    row = paired_differences(*discordant(rows, 0, 899, groups=groups))[name]
-    assert (row.reason == "", math.isfinite(row.low)) == (told, told)
-    assert row.reason == plain.reason
+@pytest.mark.parametrize("rows", [5, 6])
+def test_clusters_of_one_row_say_no_more_than_rows(rows):
+    groups = np.arange(899)
+    plain = paired_differences(*discordant(rows, 0, 899))[MCC]
+    row = paired_differences(*discordant(rows, 0, 899, groups=groups))[MCC]
+    assert (row.pvalue <= 0.05) == (plain.pvalue <= 0.05)
 
 
-def test_equal_predictions_differ_by_nothing():
+def test_equal_predictions_are_not_known_to_be_equal():
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
-    for row in paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=p)).rows:
+    found = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=p))
+    for row in found.rows:
         if math.isfinite(row.standard_error):
             assert (row.difference, row.standard_error, row.pvalue) == (0, 0, 1)
-            assert (row.low, row.high, row.reason) == (0, 0, "")
+            assert (row.low, row.high) != (0, 0)
+            assert math.isnan(row.low) == (row.reason == "no row differs")
+    accuracy = found["multiclass/accuracy"]
+    assert (-accuracy.low, accuracy.high) == pytest.approx((1.96**2 / (200 + 1.96**2),) * 2, abs=1e-5)
+    assert math.isnan(found[MCC].low)
+
+
+def test_no_difference_in_clusters_tells_as_much_as_their_number():
+    y, groups = np.arange(200) % 2, np.arange(200) // 10
+    both = [evaluate(y, y, groups=groups) for _ in range(2)]
+    row = paired_differences(*both)["multiclass/accuracy"]
+    assert row.high == pytest.approx(1.96**2 / (20 + 1.96**2), abs=1e-5)
 
 
 def test_clusters_count_as_the_rows_that_they_are_worth():
@@ -131,7 +160,8 @@ def test_clusters_count_as_the_rows_that_they_are_worth():
     hits[30:] = 1
     clusters = np.arange(40) // 10
     found = Paired.of(hits.mean(axis=0), hits - hits.mean(axis=0), bounds=(0, 1), clusters=clusters)
-    assert found.statistic[0, 1] == pytest.approx((2 - 1 + 3) / math.sqrt(4 + 1 + 9))
+    assert found.shares.statistic[0, 1] == pytest.approx((2 - 1 + 3) / math.sqrt(4 + 1 + 9))
+    assert found.pvalue[0, 1] == 1  # three clusters, of which two favour the first
 
 
 def test_whole_weights_are_rows_and_fractional_ones_their_worth():

@@ -160,7 +160,7 @@ def test_a_segment_where_all_rows_differ_alike_is_no_more_certain_than_its_rows(
         -1,
         pytest.approx(math.sqrt(2) * (1 - low) / norm.ppf(0.975)),
     )
-    assert (math.isnan(pair.low[tiny]), pair.reasons[tiny]) == (True, "only 3 rows differ: too few to say")
+    assert (pair.low[tiny], pair.high[tiny] >= 0, pair.reasons[tiny]) == (-1, True, "")
     assert tiny not in pair.contrary
     assert pair.interaction.segments == 3
 
@@ -533,33 +533,31 @@ def few_patients():
     ]
 
 
-def test_a_segment_in_which_few_patients_differ_has_words_and_no_interval():
+def test_a_segment_in_which_few_patients_differ_has_an_interval_and_no_verdict():
     # Student's of one or two effective patients gave [-4.237, 4.288] for a correlation
     a, b = few_patients()
     pair = compare({"a": a, "b": b}, rank_by="binary/matthews_corrcoef", segments="region").segments[0]
-    assert set(pair.reasons) <= {f"only {k} clusters differ: too few to say" for k in (2, 3, 4)} | {
-        "only 1 cluster differs: too few to say"
-    }
-    assert np.isnan(pair.low).all()
+    known = np.array([reason == "" for reason in pair.reasons])
+    assert known.any()
+    assert {why for why in pair.reasons if why} <= {"no row differs"}
+    assert (np.abs(pair.low[known]) <= 2).all()
+    assert ((pair.low[known] <= 0) & (pair.high[known] >= 0)).all(), "at most 8 patients differ, not all of them alike"
+    assert np.isnan(pair.low[~known]).all()
     assert pair.to_frame().reason.tolist() == list(pair.reasons) == pair.to_dict()["reasons"]
     shares = compare({"a": a, "b": b}, rank_by="binary/recall", segments="region").segments[0]
     assert (shares.low >= -1).all()
     assert (shares.high <= 1).all()
-    assert (shares.high - shares.low < 0.9).all(), "four patients tell something of a share"
+    assert (shares.high - shares.low < 1.25).all(), "four patients tell something of a share"
 
 
 def test_a_gate_that_few_patients_cannot_decide_is_neither_passed_nor_failed():
     a, b = few_patients()
-    for gate, words in (
-        ("segment/region/*/binary/recall.low >= 0.3", "“C” and 4 more: only about 4 clusters: too few to say"),
-        ("segment/region/D/binary/matthews_corrcoef.difference.low >= -0.3", "too few to say"),
-    ):
-        verdict = judge(b, a, require=[gate])
-        assert verdict.not_judged is not None
-        assert verdict.not_judged.name == "UNDECIDED"
-        assert not verdict.passed
-        assert words in verdict.why
-        assert verdict.checks[0].undecided
+    verdict = judge(b, a, require=["segment/region/*/binary/recall.low >= 0.3"])
+    assert verdict.not_judged is not None
+    assert verdict.not_judged.name == "UNDECIDED"
+    assert not verdict.passed
+    assert "“C” and 4 more: only about 4 clusters: too few to say" in verdict.why
+    assert verdict.checks[0].undecided
     # a value that misses the bound fails, however small the segment is; and another gate's failure is one
     assert judge(b, a, require=["segment/region/*/binary/recall.low >= 0.95"]).not_judged is None
     both = judge(b, a, require=["segment/region/*/binary/recall.low >= 0.3", "binary/recall >= 0.99"])
@@ -567,15 +565,17 @@ def test_a_gate_that_few_patients_cannot_decide_is_neither_passed_nor_failed():
     assert not both.passed
 
 
-def test_a_gate_on_a_difference_of_few_rows_says_so():
+def test_a_gate_on_a_difference_of_few_rows_is_decided_and_of_none_is_not():
     y = np.arange(899) % 2
     first, second = y.copy(), y.copy()
     first[-40:] = second[-40:] = 1 - y[-40:]
     second[:2] = 1 - y[:2]
     a, b = evaluate(y, first), evaluate(y, second)
-    verdict = judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.1"])
+    assert judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.1"]).passed
+    assert not judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.001"]).passed
+    verdict = judge(a, evaluate(y, first), require=["binary/matthews_corrcoef.difference.low >= -0.1"])
     assert verdict.not_judged is not None
-    assert verdict.why.endswith("cannot be decided: only 2 rows differ: too few to say")
+    assert verdict.why.endswith("cannot be decided: no row differs")
     assert judge(b, a, require=["multiclass/accuracy.difference.low >= -0.01"]).passed
     assert not judge(b, a, require=["multiclass/accuracy.difference.low >= -0.008"]).passed
 
