@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -298,7 +298,7 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
     """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
     rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
-    return Paired.of(
+    pairs = Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         psi,
         bounds=(entry.low, entry.high),
@@ -309,6 +309,9 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
         ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
         share_size=_share_size(evaluations, name),
     )
+    if entry.function.of_labels:  # no prediction moves it: a share's interval would let it differ
+        return replace(pairs, shares=None, share_size=math.nan)
+    return pairs
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:

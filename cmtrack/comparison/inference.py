@@ -308,7 +308,7 @@ def pairs(
     def upper_ends(quantile: FloatArray | float) -> FloatArray:
         """Upper ends; the lower ones are minus those of the transposed pair."""
         reach = np.broadcast_to(quantile, error.shape)
-        high: FloatArray = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))[1]
+        high: FloatArray = cut(difference, students(reach, degrees) * error, (0.0, widest))[1]
         if rows is not None:
             high[inside] = rows.upper(reach[inside])
         return high

@@ -253,7 +253,8 @@ def _degrees_of_classes(
 ) -> FloatArray:
     """Welch's and Satterthwaite's degrees of freedom, (R, R), of centred influence values, (n, R)."""
     sizes = class_sizes(actual, weights)
-    order = np.argsort(actual, kind="stable")
+    narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual  # NumPy sorts 16 bits by radix
+    order = np.argsort(narrow, kind="stable")
     psi = psi[order]
     squared_weights: FloatArray | IntArray | None = None
     if weights is not None:

@@ -180,7 +180,9 @@ class Paired:
         equal_values = np.abs(values[:, None] - values) <= SAME * np.abs(values).max(initial=0)
         if shares is not None:
             degrees = np.full_like(error, np.inf)
-            answers = [*hits.T]
+            whole = clusters is None and shares.further == (0.0, 0.0)
+            few = not whole or bool((shares.total[off_diagonal] <= FEW_DIFFERING).any())
+            answers = [*hits.T] if few else None
         else:
             degrees = degrees_of_pairs(psi, actual, weights, clusters)
         differing = None

@@ -25,9 +25,11 @@ from cmtrack.tracking import package
 from support.problems import random_labels, random_probabilities
 package._draw = lambda *_: None
 y_test, x_test, kind = random_labels(400, 2), None, os.environ["CANDIDATE"]
+first = os.getcwd().endswith("shell-good")  # the champion; no interval tells of a candidate that is alike in every row
+skill = 0.05 if kind == "bad" else 3.0 if first else 3.4
 class model:
     def predict_proba(self):
-        return random_probabilities(y_test, 2, 0.05 if kind == "bad" else 3.0, 7)
+        return random_probabilities(y_test, 2, skill, 7)
 if kind == "unlogged":
     sys.modules["__main__"].log_evaluation = lambda *_, **__: None
 '''
