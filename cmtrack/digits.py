@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from cmtrack.untrusted import one_line
 
 Interval = tuple[float, float]
+_EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
+"""Enough digits for every float, so that a number is rounded only once."""
 
 
 def minus(text: str) -> str:
@@ -15,9 +18,18 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _fixed(value: float, places: int) -> str:
-    """A number with fixed decimals and a typographic minus; never "−0"."""
-    text = f"{value:.{places}f}"
+def _fixed(value: float, places: int, times_ten: int = 0) -> str:
+    """Return a number with fixed decimals and a typographic minus; never "−0".
+
+    The shortest decimal that stands for the number is rounded, half to even, so that 0.8115 is 0.812 and 81.2 %. The
+    float next to 0.8115 is below it, and a hundred times it above 81.15: rounding these gave 0.811 and 81.2 %.
+
+    ``times_ten``: powers of ten by which the number is multiplied: 2 for percent.
+    """
+    if not math.isfinite(value):
+        return minus(f"{value:.{places}f}")
+    shifted = Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
+    text = f"{shifted.quantize(Decimal(1).scaleb(-places), context=_EXACT):f}"
     return minus(text) if text.strip("-0.") else text.lstrip("-")
 
 
@@ -29,7 +41,7 @@ def number(value: float, ends: Interval | None = None) -> str:
         return "∞" if value > 0 else "−∞"
     if (float(value).is_integer() and abs(value) >= 2) or abs(value) >= 1000:
         return minus(f"{value:,.0f}")
-    if 0 < abs(value) < 5e-4:
+    if 0 < abs(value) <= 5e-4:
         return minus(f"{value:.2g}")
     return _fixed(value, _places(value, ends))
 
@@ -71,7 +83,7 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
     """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
     if not math.isfinite(value):
         return f"{name} undefined"
-    shown, first, last = (f"{round(part, 3) + 0.0:.3f}" for part in (value, low, high))  # no "-0.000"
+    shown, first, last = (_fixed(part, 3) for part in (value, low, high))
     return f"{name} {shown} [{first}, {last}]" if math.isfinite(low + high) else f"{name} {shown}"
 
 
@@ -82,7 +94,9 @@ def percent(share: float) -> str:
     edge = min(share, 1 - share)
     if 0 < edge < 5e-6:
         return "< 0.001 %" if share < 0.5 else "> 99.999 %"
-    return f"{_fixed(100 * share, 0 if edge == 0 else 3 if 0 < edge < 0.001 else 1)} %"
+    if edge == 0:
+        return f"{_fixed(share, 0, 2)} %"
+    return f"{_fixed(share, 3 if 0 < edge < 0.001 else 1, 2)} %"
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
@@ -90,7 +104,7 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
     places = max(1, _places(share, ends) - 2)
-    shown, low, high = (_fixed(100 * part, places) for part in (share, *ends))
+    shown, low, high = (_fixed(part, places, 2) for part in (share, *ends))
     return f"{shown} % [{low}, {high}]"
 
 
@@ -98,10 +112,10 @@ def points(difference: float, ends: Interval | None) -> str:
     """A difference of shares: ``3.7 percentage points [1.2, 6.2]``; an end reads as 0 only where 0 is inside."""
     places = max(1, _places(difference, ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
-        return f"{_fixed(100 * difference, places)} percentage points"
+        return f"{_fixed(difference, places, 2)} percentage points"
     while ends[0] * ends[1] > 0 and places < 5 and not round(100 * min(map(abs, ends)), places):
         places += 1
-    shown, low, high = (_fixed(100 * part, places) for part in (difference, *ends))
+    shown, low, high = (_fixed(part, places, 2) for part in (difference, *ends))
     return f"{shown} percentage points [{low}, {high}]"
 
 
