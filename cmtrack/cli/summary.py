@@ -124,7 +124,7 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     for name in evaluation.headline:
         entry, value, ends = evaluation.catalog.lookup(name), evaluation.metrics[name], evaluation.intervals.get(name)
         shown = fmt.metric_value(entry, value, ends)
-        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), entry.better)
+        table.add_row(plain(name), shown, plain(fmt.metric_interval(entry, value, ends)), entry.better)
     return table
 
 

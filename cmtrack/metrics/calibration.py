@@ -358,18 +358,20 @@ class CalibrationCurve:
         })  # fmt: skip
 
     def __repr__(self) -> str:
+        error = self.table.error.value
+        shown = upper_bound(error, Error().ends(self.table)) or f"{error:.4f}"
         return (
-            f"CalibrationCurve(error={self.table.error.value:.4f}, miscalibration={self.brier.miscalibration:.4f}, "
+            f"CalibrationCurve(error={shown}, miscalibration={self.brier.miscalibration:.4f}, "
             f"{len(self.scores)} scores)"
         )
 
 
 def upper_bound(value: float, ends: Interval | None) -> str:
-    """``< 0.070`` of an error of 0 and its upper end: that none is seen does not mean that there is none."""
+    """``0 to 0.070`` of an error of 0 and its upper end: that none is seen does not mean that there is none."""
     if value != 0 or ends is None or not ends[1] > 0:
         return ""
     places = max(3, 1 - math.floor(math.log10(ends[1])))
-    return f"< {ends[1]:.{places}f}"
+    return f"0 to {ends[1]:.{places}f}"
 
 
 class Error(Function):

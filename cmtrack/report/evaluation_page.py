@@ -52,7 +52,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
         "title": evaluation.catalog.title(name, fmt.named),
         "value": fmt.metric_value(entry, value, ends),
         "sort": value if math.isfinite(value) else "",
-        "interval": fmt.interval(value, ends),
+        "interval": fmt.metric_interval(entry, value, ends),
         "better": entry.better,
         "meaning": entry.formula,
         "source": entry.source,

@@ -137,7 +137,17 @@ def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = wit
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
-    """A metric's value: a count, a number with the digits that its interval makes sensible, or the bound of a 0."""
+    """A metric's value: a count, a number with the digits that its interval makes sensible, or the range of a 0."""
     if math.isinf(metric.high) and not metric.better and metric.section not in ("calibration", "cost"):
         return count(value)
-    return (upper_bound(value, ends) if metric.interval == "square" else "") or number(value, ends)
+    return _range_of_zero(metric, value, ends) or number(value, ends)
+
+
+def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
+    """The interval of a metric beside :func:`metric_value`; empty where the value is the interval already."""
+    return "" if _range_of_zero(metric, value, ends) else interval(value, ends)
+
+
+def _range_of_zero(metric: Metric, value: float, ends: Interval | None) -> str:
+    """``0 to 0.070`` of a calibration error that is estimated as 0; else empty."""
+    return upper_bound(value, ends) if metric.interval == "square" else ""

@@ -3,8 +3,8 @@
 Judged are the probabilities of the positive group, and the confidence of the predictions: the probability that each is
 right. A fault is claimed where the test of calibration finds it, and either the reliability curve leaves its band or
 both parts of the test find it; where there is no band the test alone counts. Otherwise there are signs of one. Slope,
-mean and the curve say of what kind it is, and where. Each is held to the evaluation's confidence level. A fault whose
-size lies below a margin of practical importance is real, but too small to matter.
+mean and the curve say of what kind it is, and where: one word, and one example. Each is held to the evaluation's
+confidence level. A fault whose size lies below a margin of practical importance is real, but too small to matter.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.rows import certainty, right_rows
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve, upper_bound
-from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.metrics.influence import effective_clusters, standard_error
+from cmtrack.metrics.intervals import Interval, cluster_degrees, normal_quantile
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
 
 FEW = 100
 """Rows, below which the test sees gross faults only."""
@@ -50,6 +53,7 @@ class _Judged(NamedTuple):
     outcomes: tuple[str, str]  # "13 are …": what did not come true, and what did
     faults: dict[str, str]
     towards: int | None  # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
+    mean_ends: Interval | None  # of the mean score minus the observed share
 
 
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
@@ -58,8 +62,8 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     ``margin``: as :data:`MARGIN`.
 
     The result: where the section ``calibration/`` is not there, None. The word is "over-confident", "under-confident",
-    "the wrong way round", "too high" or "too low", or several of them, else "miscalibrated", each with "negligibly"
-    where it is below the margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where the
+    "the wrong way round", "too high" or "too low", else "miscalibrated", each with "negligibly" where it is below the
+    margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where the
     test finds nothing and the curve or an interval does; :data:`NONE`; "not tested", or "all came true".
     """
     curve = curve_of(evaluation, "calibration")
@@ -71,13 +75,15 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
         faults[word] = f"the slope is {_slope(evaluation)}"
     elif _parted(curve) and evaluation.metrics["calibration/error"] >= _margin(curve, margin):
         faults["under-confident"] = "the scores part the groups"
-    side = _side(evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve), curve)
+    mean_ends = evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve)
+    side = _side(mean_ends, curve)
     towards = None if faults and curve.table.fit is not None else side
     if side:
         faults[_level(side)] = f"the mean is {_level(side)}"
     names = fmt.named(evaluation.negative), fmt.named(evaluation.positive)
     subject = f"probabilities of {names[1]}"
-    return _judge(evaluation, _Judged("calibration", curve, subject, "sample", names, faults, towards), margin)
+    judged = _Judged("calibration", curve, subject, "sample", names, faults, towards, mean_ends)
+    return _judge(evaluation, judged, margin)
 
 
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
@@ -89,11 +95,13 @@ def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | No
     curve = curve_of(evaluation, "confidence")
     if curve is None:
         return None
-    side = _side(_mean_ends(evaluation, curve), curve)
+    mean_ends = _mean_ends(evaluation, curve)
+    side = _side(mean_ends, curve)
     word = {1: "over-confident", -1: "under-confident"}.get(side)
     faults = {word: f"on average they are {word}"} if word else {}
     subject, outcomes = "probabilities of the predicted classes", ("wrong", "right")
-    return _judge(evaluation, _Judged("confidence", curve, subject, "prediction", outcomes, faults, side), margin)
+    judged = _Judged("confidence", curve, subject, "prediction", outcomes, faults, side, mean_ends)
+    return _judge(evaluation, judged, margin)
 
 
 JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": judgement, "confidence": confidence}
@@ -150,14 +158,33 @@ def _level(side: int) -> str:
 
 
 def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
-    """The interval of the mean score minus the observed share; None for clustered rows."""
+    """The interval of the mean score minus the observed share; None for clustered rows that are not there.
+
+    Of clustered rows that of the confidence: the mean of the probabilities of the positive group has its own.
+    """
     if evaluation.n_clusters is not None:
-        return None
+        return _mean_ends_of_clusters(evaluation)
     blocks = curve.table.blocks
     n, s = float(blocks.total.sum()), blocks.scores
     mean = float(blocks.total @ s - blocks.positive.sum()) / n
     square = float(blocks.squares_positive @ (s - 1 - mean) ** 2 + blocks.squares_negative @ (s - mean) ** 2)
     reach = normal_quantile(evaluation.confidence_level) * math.sqrt(square) / n
+    return mean - reach, mean + reach
+
+
+def _mean_ends_of_clusters(evaluation: Evaluation) -> Interval | None:
+    """The interval of the mean confidence minus the share of right predictions, by sums over the clusters."""
+    rows = evaluation.rows
+    if not isinstance(rows, Predictions) or rows.clusters is None:
+        return None
+    confidences = certainty(rows, np.arange(len(rows)))
+    if confidences is None:
+        return None
+    off = confidences - right_rows(rows, None)
+    degrees = cluster_degrees(effective_clusters(off, rows.weights, rows.clusters), evaluation.n_clusters)
+    quantile = normal_quantile(evaluation.confidence_level, degrees)
+    reach = quantile * standard_error(off, rows.weights, rows.clusters)
+    mean = float(np.average(off, weights=rows.weights))
     return mean - reach, mean + reach
 
 
@@ -205,30 +232,31 @@ def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
         return Judgement("not tested", f"There is no test of the {subject} ({reason}). {numbers}.")
     margin = _margin(curve, margin)
     outside, test = curve.leaves_band, curve.test
-    small = ends is not None and ends[1] <= margin
+    # the error is at least the mean's: bins that hold one row each, as of few rows, do not see it
+    mean_matters = judged.mean_ends is not None and (judged.mean_ends[0] > margin or judged.mean_ends[1] < -margin)
+    small = ends is not None and ends[1] <= margin and not mean_matters
+    may_be_small = size < margin and not mean_matters
     by_p, brackets = f"{section} {fmt.p_equals(p)}", f"({section} {fmt.p_equals(p)}; {error})"
-    kinds = fmt.listed([*faults]) or "miscalibrated"
-    word = ", ".join(faults) or "miscalibrated"
+    word = next(iter(faults), "miscalibrated")
+    example = _example(judged)
     if failed:
-        others = f"; the others are {kinds}: {_example(judged)}" if faults and size >= margin else ""
+        others = f"; the others are {word}: {example}" if faults and example and not may_be_small else ""
         text = f"Of the {subject}, {CERTAIN}: {failed}{others} {brackets}."
         return Judgement(f"{CERTAIN}, {word}" if others else CERTAIN, text)
     if p <= alpha and small:
-        text = f"The {subject} are negligibly {kinds}: the fault is real, but less than {_points(margin)}, too small to"
+        text = f"The {subject} are negligibly {word}: the fault is real, but less than {_points(margin)}, too small to"
         return Judgement(f"negligibly {word}", f"{text} matter {brackets}.")
     if p <= alpha:
         both = test is not None and max(test.kuiper_pvalue, test.cox_pvalue) <= alpha
         reasons = ["the curve stays within its band"] if outside is False and not both else []
-        if size < margin:
+        if may_be_small:
             reasons.append(f"the error may be less than {_points(margin)}, too small to matter")
         if reasons:
             look = "".join(f"; {reason}" for reason in faults.values())
             text = f"There are {SIGNS} in the {subject}: {by_p}, but {' and '.join(reasons)} ({error}{look})."
             return Judgement(SIGNS, text)
-        inside = "; both parts of the test say so, though the curve stays within its band" if outside is False else ""
-        example = _example(judged)
-        text = f"The {subject} are {kinds}{f': {example}' if example else ''}{inside}"
-        return Judgement(word, f"{text} {brackets}.")
+        shown_example = f": {example}" if example else ""
+        return Judgement(word, f"The {subject} are {word}{shown_example} ({by_p}).")
     rows = evaluation.statistics.digest.rows
     excluded = ends is not None and 0 < ends[0] < ends[1] and rows >= FEW
     if outside or ((faults or excluded) and not small):
@@ -269,12 +297,21 @@ def _failures(judged: _Judged) -> str:
 
 
 def _example(judged: _Judged) -> str:
-    """The reliability curve where the fault is largest, in words."""
+    """The reliability curve where the fault is largest, in words; empty if only the mean would tell, which is not off.
+
+    An example of all rows together would be their mean, and the sentence on the mean calls that chance.
+    """
     place = largest_fault(judged.curve, judged.towards)
-    if place is None:
+    is_mean = len(judged.curve.scores) == 1 or _example_bins(judged.curve) == 1
+    if place is None or (is_mean and not _side(judged.mean_ends, judged.curve)):
         return ""
     given, observed = about(*place)
     return f"of {judged.noun}s given {given}, {observed} are {judged.outcomes[1]}"
+
+
+def _example_bins(curve: CalibrationCurve) -> int:
+    """Parts of the rows, of which one is the example."""
+    return int(np.clip(curve.table.blocks.total.sum() // _LEAST, 1, 10))
 
 
 def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
@@ -285,7 +322,7 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
     ``towards``: scores above the curve, below it, or any; None: on the side on which Cox's fit is.
     """
     total, fit = curve.table.blocks.total, curve.table.fit
-    bins = int(np.clip(total.sum() // _LEAST, 1, 10))
+    bins = _example_bins(curve)
     place = np.minimum((bins * (np.cumsum(total) - total / 2) / total.sum() + 1e-9).astype(int), bins - 1)
 
     def mean(values: FloatArray) -> FloatArray:

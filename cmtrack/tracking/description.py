@@ -15,7 +15,7 @@ from urllib.parse import quote
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import CATALOG, lookup
-from cmtrack.report.formatting import counted, interval, level, markdown_text, metric_value
+from cmtrack.report.formatting import counted, level, markdown_text, metric_interval, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name
 
@@ -78,7 +78,8 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in in_order[:ROWS]:
         value, ends = metrics[name], intervals.get(name)
-        lines.append(f"| {prefix}{name} | {metric_value(lookup(name), value, ends)} | {interval(value, ends)} |")
+        shown = metric_value(lookup(name), value, ends)
+        lines.append(f"| {prefix}{name} | {shown} | {metric_interval(lookup(name), value, ends)} |")
     return "\n".join(lines)
 
 

@@ -23,7 +23,7 @@ KINDS = ("over-confident", "under-confident", "the wrong way round", "too high",
 QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
 SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
-_ERROR = re.compile(r"(?:alibration|onfidence) error (< )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?")
+_ERROR = re.compile(r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?")
 
 
 def contradictions(evaluation: Evaluation) -> list[str]:
@@ -80,9 +80,8 @@ def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve
             test = curve.test
             if test is None or max(test.kuiper_pvalue, test.cox_pvalue) > alpha:
                 made.append("it is claimed inside the band by one part of the test")
-            if "stays within its band" not in text:
-                made.append("it is claimed inside the band without a word on it")
-        if size < margin:
+        mean = evaluation.intervals.get("prevalence/bias") if section == "calibration" else None
+        if size < margin and (mean is None or (mean[0] <= margin and mean[1] >= -margin)):
             made.append(f"an error of {size} is claimed, below the margin {margin}")
     if "stays within its band" in text and left is not False:
         made.append("the curve is said to stay in its band")
@@ -110,7 +109,7 @@ def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | No
         if below and not (
             size == 0 and ends is not None and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
         ):
-            made.append(f"the error is {size} {ends}, the sentence has < {value}")
+            made.append(f"the error is {size} {ends}, the sentence has 0 to {value}")
         if not below and (abs(float(value) - size) > 5.01e-4 or (size == 0 and ends is not None)):
             made.append(f"the error is {size} {ends}, the sentence has {value}")
         if low and not (ends is not None and low < high and float(low) <= float(value) <= float(high)):
@@ -153,7 +152,9 @@ def _of_figure(evaluation: Evaluation) -> list[str]:
         text.get_text() for legend in figure.findobj(lambda a: hasattr(a, "get_texts")) for text in legend.get_texts()
     ]
     (legend,) = [" ".join(label.split()) for label in labels if "calibration error" in label]
-    if ("error < " in legend) != (size == 0 and ends is not None) or (size > 0 and f"error {size:.3f}" not in legend):
+    if ("error 0 to " in legend) != (size == 0 and ends is not None) or (
+        size > 0 and f"error {size:.3f}" not in legend
+    ):
         made.append(f"the error is {size} {ends}, the legend has {legend!r}")
     if any("band" in label for label in labels) != (outside(curve) is not None):
         made.append("the band of the words is not the figure's")
