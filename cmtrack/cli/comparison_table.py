@@ -213,8 +213,6 @@ def _columns(ranking: Ranking) -> list[Column]:
         head = "p" if criterion.pareto else "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
         hidden = None if criterion.pareto else leader
         columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
-    if ranking.shows_ranks and not criterion.pareto:
-        columns.append(Column("ranks", lambda one: "–".join({f"{one.rank_low}": 0, f"{one.rank_high}": 0}), 30))
     if ranking.over and several:
         columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
     if ranking.over:

@@ -132,9 +132,6 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
 LEAST_FOR_SPREAD = 3
 """Distinct runs from which how far true values spread can be learned at all; of two, the p-value says what there is."""
 
-FEW_FOR_SPREAD = 5
-"""Runs below which it is learned roughly."""
-
 
 @dataclass(frozen=True, eq=False)
 class Spread:

@@ -270,17 +270,6 @@ class Ranking:
         return tuple(run for run in self.runs if run.tied)
 
     @property
-    def few(self) -> bool:
-        """True if `probability_best` is rough: the spread of the true values is learned from few runs."""
-        return len(self.runs) < inference.FEW_FOR_SPREAD
-
-    @property
-    def shows_ranks(self) -> bool:
-        """True if ranges of ranks are worth showing: more than two runs, with a posterior and a tested lead."""
-        lead = self.leader
-        return len(self.runs) > 2 and math.isfinite(lead.probability_best) and math.isfinite(lead.difference_low)
-
-    @property
     def paired(self) -> bool:
         """True if all differences are paired, row by row."""
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)

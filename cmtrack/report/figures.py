@@ -49,6 +49,7 @@ class FigureEntry:
     ``logged``, "file", "report" or "", default "report": whether a run gets it as a file and in its report, in its
     report alone, or only where it is asked for by name: each figure makes logging slower. ``figures``, ``report`` and
     the command line draw all.
+    ``on_pages``: whether pages show it; else only ``figures`` has it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class FigureEntry:
     section: str = "good"
     chart: Callable[[Any, str, str], Figure | None] | None = None
     logged: str = "report"
+    on_pages: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Name, title and drawing of each figure of an entry."""
@@ -352,6 +354,7 @@ RUNS = (
         "How certain the ranks are",
         "The probability of each rank of each run; that of rank 1 is the probability of being the best.",
         of_comparisons.rank_distribution_figure,
+        on_pages=False,  # a reader takes the probability for the answer, and the page answers by tests
     ),
     FigureEntry(
         "parameter",
@@ -484,7 +487,9 @@ def draw_pictures(
         problems.append(f"figure {name}: {type(error).__name__}: {error}")
 
     def wanted(entry: FigureEntry, name: str) -> bool:
-        return (figures == "all" or entry.logged != "") if isinstance(figures, str) else name in figures
+        if not isinstance(figures, str):
+            return name in figures
+        return entry.on_pages and (figures == "all" or entry.logged != "")
 
     pictures = {}
     for drawing in _drawn(entries, shown, failed, step, wanted):

@@ -44,8 +44,6 @@ from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
 """Segments that a sentence names."""
-LEAST_PROBABILITY = 0.1
-"""Probability of the leader that is worth a sentence."""
 RIVALS = 2
 """Runs that the one to take is held against by costs."""
 
@@ -121,8 +119,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     say = say_of(comparison)
     notes, already = [], {*apart(comparison.rankings, comparison.reads)}
     if comparison.best is not None and comparison.ranking is not None:
-        notes = _chances(comparison.ranking, say)
-        notes += [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+        notes = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
     notes += [*crossed(comparison), *break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         notes += [*left_out(comparison, say), *passed_over(comparison, say)]
@@ -267,15 +264,6 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     rows = [first.replace(" between", " more would decide between", 1), *(one.replace(" rows ", " ") for one in others)]
     seen = "difference is the one" if len(words) == 1 else "differences are those"
     return [f"{fmt.capital(fmt.listed(rows))}, if the true {seen} seen here."]
-
-
-def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """The probability that the leader is the best, where it is the highest and worth a sentence."""
-    first, others = ranking.leader.probability_best, [run.probability_best for run in ranking.runs]
-    if not ranking.shows_ranks or len(ranking.tied) < 2 or not first >= max(LEAST_PROBABILITY, *others):
-        return []
-    rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
-    return [f"Best guess at the probability that {say(ranking.leader.name)} is the best: {fmt.chance(first)}{rough}."]
 
 
 def _front(ranking: Ranking, say: Say) -> list[str]:

@@ -206,11 +206,6 @@ def _methods(comparison: Comparison) -> list[str]:
             f"The {at} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
             "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
             "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
-            "The probabilities of being the best, and of each rank, are posterior: true values are taken as normally "
-            "distributed, with a spread that is estimated from the runs. This corrects for the luck of the leader; "
-            "counts of resamples do not. Near-twins share one probability. Two runs do not give the spread, so they "
-            "have none; fewer than five runs give rough ones. A range of ranks begins at 1 where the run may be the "
-            "best; its other end is from the posterior. It is for each run alone.",
             "The interval of the leader allows for its selection: its end on the side of the worse values is "
             "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
             "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
@@ -452,8 +447,9 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
         return cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return cell(fmt.p_text(value), value)
-    text = fmt.metric_value(evaluation.catalog.lookup(name), value, ends)
-    return cell(text, value, fmt.interval(value, ends) if with_interval else None)
+    entry = evaluation.catalog.lookup(name)
+    beside = fmt.metric_interval(entry, value, ends) if with_interval else None
+    return cell(fmt.metric_value(entry, value, ends), value, beside)
 
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:

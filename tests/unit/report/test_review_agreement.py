@@ -226,20 +226,11 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
     assert known == (len(ranking.runs) != 2)
     assert not any("P(best)" in view or "probability_best" in view for view in (markdown(comparison), terminal))
     assert "probability_best" not in comparison._repr_html_()
-    ranged = ranking.shows_ranks
-    assert ranged == (known and len(ranking.runs) > 2)
-    assert ("ranks" in terminal) == ranged or len(comparison.rankings) > 1
+    assert not any(text in view for view in (terminal, said) for text in ("ranks", "the probability that"))
     assert not any("ranks" in head.lower() for head in context(comparison, None, {})["tables"][0]["heads"])
     for run, own in zip(ranking.runs, frame.to_dict("records"), strict=False):
         assert own["probability_best"] == run.probability_best or not known
-        if ranged:
-            ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
-            assert any(f" {run.name} " in line and ends in line for line in terminal.splitlines())
-    odds = re.search(r"Best guess at the probability that “.*?” is the best: (.*?)(?: \(rough.*?)?[.]", said)
-    if odds:
-        assert odds[1] == fmt.chance(ranking.leader.probability_best)
-        assert ranking.leader.probability_best == max(run.probability_best for run in ranking.runs) >= 0.1
-        assert ("rough" in said) == (len(ranking.runs) < 5)
+        assert own["rank_low"] == run.rank_low or not known
     distribution = ranking.rank_distribution
     if known:
         assert distribution[:, 0] == pytest.approx([run.probability_best for run in ranking.runs])
