@@ -263,6 +263,8 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     without = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
     if without and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
+    if isinstance(evaluation, Evaluation) and math.isfinite(evaluation.metrics.get(name, math.nan)):
+        return evaluation.why_without_error(name)
     return ""
 
 

@@ -17,13 +17,14 @@ from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_kept, put_own
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
-from cmtrack.metrics.spcc import ClassScores, Fisher
+from cmtrack.metrics.spcc import ClassScores, Fisher, is_constant
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted, some_of
 from cmtrack.prevalence.metrics import Estimated, EstimatedShares
@@ -261,7 +262,11 @@ def _warnings(
             f"no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are {where}"
         )
     if "spcc/ovr_fisher" in results.metrics and (correlated := views.seen(ClassScores, "class scores")):
-        out.extend(_correlation_remarks(correlated))
+        out.extend(_correlation_remarks(correlated, labels))
+    if "spcc/binary" in results.metrics and "spcc/binary" not in results.undefined:
+        two_classes = views.seen(ScoreSamples, "moments")
+        if two_classes is not None and is_constant(two_classes.argument()):
+            out.append("the score of the positive group never varies: spcc/binary is 0 and has no interval")
     if "spcc/d_b" in results.one_sided:
         low, high = results.one_sided["spcc/d_b"]
         most = f"at most {high:.2f}, and " if math.isfinite(high) else ""
@@ -339,15 +344,39 @@ _NEAR_ZERO = "spcc/d_b is {}not told from 0: it has no interval, since the estim
 _AT_LEAST = "spcc/d_b is at least {:.2f}, and has no upper end: the scores part the two groups without an error"
 
 
-def _correlation_remarks(scores: ClassScores) -> list[str]:
-    """Remarks on correlations that Fisher means leave out or clip."""
+def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> list[str]:
+    """Remarks on scores that are the same in all rows of a class and the others, or of a pair of classes."""
     out = []
+    constant = Fisher("ovr").constant(scores)
+    if constant.any():
+        names = _list([quoted(labels[k]) for k in np.flatnonzero(constant)])
+        several = np.count_nonzero(constant) > 1
+        subject = f"the scores of {names} never vary" if several else f"the score of {names} never varies"
+        out.append(f"{subject}: {'their' if several else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVR}")
+    pairs = Fisher("ovo")
+    own, other = pairs.pair(np.flatnonzero(pairs.constant(scores)), scores)
+    if len(own):
+        example = f"the score of {quoted(labels[own[0]])} over the rows of {quoted(labels[own[0]])} and "
+        example += quoted(labels[other[0]])
+        number = f"{len(own)} one-vs-one scores never vary" if len(own) > 1 else "1 one-vs-one score never varies"
+        out.append(f"{number} ({example}): {'their' if len(own) > 1 else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVO}")
+    return out
+
+
+_NO_INTERVAL_OVR = "and spcc/ovr_fisher and spcc/ovr_min have no interval"
+_NO_INTERVAL_OVO = "and spcc/ovo_fisher and spcc/ovo_min have no interval"
+
+
+def _correlation_remarks(scores: ClassScores, labels: Sequence[Label]) -> list[str]:
+    """Remarks on correlations that averages leave out or clip, or that are of a score that never varies."""
+    out = _constant_scores(scores, labels)
     for kind in ("ovr", "ovo"):
         mean = Fisher(kind)
         few, clipped = mean.left_out(scores), mean.clipped(scores)
         if few:
             out.append(
-                f"{few} of the correlations of spcc/{kind}_fisher are left out: two classes have fewer than 4 samples"
+                f"spcc/{kind}_fisher and spcc/{kind}_min leave out {few} correlations: "
+                "two classes have fewer than 4 rows together"
             )
         if clipped:
             out.append(

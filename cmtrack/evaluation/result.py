@@ -42,7 +42,14 @@ from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.costs import CostAtShares, Priced
-from cmtrack.metrics.influence import Influence, centred, effective_clusters, row_errors, standard_error
+from cmtrack.metrics.influence import (
+    Influence,
+    centred,
+    effective_clusters,
+    number_of,
+    row_errors,
+    standard_error,
+)
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
@@ -848,6 +855,17 @@ class Evaluation(BaseEvaluation):
         more = set(chosen or SECTION_NAMES) - set(self.sections or SECTION_NAMES)
         lost = {Lost.CLUSTERS} if more and self.rows is None and self.cluster_errors is not None else set()
         return replace(other, lost=other.lost | lost) if lost else other
+
+    def why_without_error(self, metric: str) -> str:
+        """Return the reason why a defined metric has no standard error; empty if no reason is known."""
+        entry, parts = self.catalog.find(metric)
+        step = parts.get("step", "")
+        samples = self._views.of(entry, step)
+        if samples is None:
+            return ""
+        names = self._views.names(entry, step)
+        k = None if names is None else number_of(names, parts)
+        return entry.function.why_without_error(samples.argument(), k)
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         entry, parts = self.catalog.find(metric)

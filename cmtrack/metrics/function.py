@@ -64,6 +64,10 @@ class Function:
         """The reason why the value, or that of class k, is undefined; empty for that of the metric."""
         return ""
 
+    def why_without_error(self, argument: Any, k: Any) -> str:
+        """Return the reason why the value, or the value of class k, has no standard error; empty if not known."""
+        return ""
+
 
 class Fraction(Function):
     """A share of samples: its interval is that of its denominator."""

@@ -45,7 +45,7 @@ class Influence:
         samples, names = self.views.of(metric, step), self.views.names(metric, step)
         if samples is None:
             return None
-        return samples.by_row(metric, self, step, None if names is None else _number(names, parts))
+        return samples.by_row(metric, self, step, None if names is None else number_of(names, parts))
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
         """Code of each row's answer as far as a metric reads it, shape (n,).
@@ -63,7 +63,7 @@ class Influence:
         _, predicted, right = self.answered(step)
         names = self.views.names(metric, step)
         if names is not None:  # of one class: is it called, and rightly
-            predicted = (predicted == _number(names, parts)).astype(np.int64)
+            predicted = (predicted == number_of(names, parts)).astype(np.int64)
             right = right & (predicted == 1)
         return np.asarray(2 * predicted + right)
 
@@ -98,7 +98,7 @@ class Influence:
         return self._located[id(samples)]
 
 
-def _number(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
+def number_of(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
     """The number of the class or group that a metric's name contains."""
     return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
 

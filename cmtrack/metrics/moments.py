@@ -212,7 +212,8 @@ class ScoreSamples(Samples):
         positive, score = at.score(k)
         mean = self.sides.mean if k is None else self.sides.mean[:, k]
         deviation = score - mean[positive]
-        return a[positive] + b[positive] * deviation + c[positive] * deviation**2
+        psi = np.asarray(a[positive] + b[positive] * deviation + c[positive] * deviation**2)
+        return None if np.isnan(psi).all() else psi  # a correlation has no derivative at a constant score
 
 
 def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:

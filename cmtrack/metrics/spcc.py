@@ -26,7 +26,7 @@ from cmtrack.metrics.samples import Samples, stratum_means
 from cmtrack.statistics import ScoreMoments
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.moments import CrossMoments, features_of
+from cmtrack.statistics.moments import CONSTANT, CrossMoments, features_of
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
@@ -39,13 +39,28 @@ _CLIP = 1 - 1e-12
 
 
 def correlation(s: TwoClasses) -> Any:
-    """Correlation of a two-class indicator with a score; NaN where a class is empty or the score does not vary."""
-    return _correlation(s.n1, s.n0, s.gap, s.m20 + s.m21)
+    """Correlation of a two-class indicator with a score; NaN if a class is empty, 0 if the score never varies."""
+    return _correlation(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
 
 
-def _correlation(p: Any, n: Any, delta: Any, within: Any) -> Any:
-    share = p * n / (p + n)
-    return np.where(np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan)
+def is_constant(s: TwoClasses) -> Any:
+    """True if both classes have rows and the score is the same in all of them."""
+    return _is_constant(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
+
+
+def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
+    share, delta = p * n / (p + n), mean - other_mean
+    value = np.where(np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan)
+    # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no derivative at a constant
+    # score, so a complex step must not find one: the error is unknown, not 0.
+    at_constant = complex(0.0, math.nan) if np.iscomplexobj(value) else 0.0
+    return np.where(_is_constant(p, n, mean, other_mean, within), at_constant, value)
+
+
+def _is_constant(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
+    share = np.real(p * n / (p + n))
+    total = np.real(within) + np.real(mean - other_mean) ** 2 * share
+    return (share > 0) & (total <= np.real(p + n) * CONSTANT * np.real(mean) ** 2)
 
 
 def d_a(s: TwoClasses) -> Any:
@@ -74,8 +89,8 @@ def spcc(moments: ScoreMoments) -> float:
     Returns
     -------
     float
-        In [-1, 1]; 1 where the score is constant within each class; NaN where a class is empty or the score
-        does not vary.
+        In [-1, 1]; 1 if the score is constant within each class, 0 if both classes have the same mean score, as
+        with one constant score for all rows; NaN if a class is empty.
     """
     with np.errstate(all="ignore"):
         return float(np.clip(correlation(ScoreSamples(Sides.of_score(moments)).argument()), -1.0, 1.0))
@@ -88,10 +103,11 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
     sides = Sides.of_score(moments)
     if not (sides.n > 0).all():
         return math.nan
-    (v0, v1), delta = sides.m2 / sides.n, sides.mean[1] - sides.mean[0]
-    between = prevalence * (1 - prevalence)
-    total = prevalence * v1 + (1 - prevalence) * v0 + between * delta**2
-    return float(delta * math.sqrt(between) / math.sqrt(total)) if total > 0 else math.nan
+    v0, v1 = sides.m2 / sides.n
+    mean0, mean1 = sides.mean
+    within = prevalence * v1 + (1 - prevalence) * v0
+    with np.errstate(all="ignore"):
+        return float(_correlation(prevalence, 1 - prevalence, mean1, mean0, within))
 
 
 # -- of the scores of all classes ----------------------------------------------------------------------------
@@ -121,13 +137,13 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
     matrix = np.empty((len(n), len(n)))
     for rows in row_blocks(len(n), len(n)):
         own_mean, own_m2 = mean[rows, None], m2[rows, None]
-        delta, other_m2 = own_mean - moments.mean[:, classes[rows]].T, moments.m2[:, classes[rows]].T
+        other_mean, other_m2 = moments.mean[:, classes[rows]].T, moments.m2[:, classes[rows]].T
         within = own_m2 + other_m2
         if equal_shares:
             within = (own_m2 / safe[rows, None] + other_m2 / safe[None, :]) / 2
         own, other = (share[rows, None], share[None, :]) if equal_shares else (n[rows, None], n[None, :])
         with np.errstate(all="ignore"):
-            np.clip(_correlation(own, other, delta, within), -1.0, 1.0, out=matrix[rows])
+            np.clip(_correlation(own, other, own_mean, other_mean, within), -1.0, 1.0, out=matrix[rows])
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
@@ -161,7 +177,7 @@ _LEAST_PAIR = 4
 
 
 def fisher_mean(correlations: FloatArray) -> float:
-    """tanh of the mean of atanh; undefined entries are passed over, +-1 is clipped to 1 - 1e-12.
+    """Return tanh of the mean of atanh; entries without a value are skipped, +-1 is clipped to 1 - 1e-12.
 
     The mean hides a single bad entry: read the minimum beside it.
     """
@@ -215,6 +231,22 @@ class ClassScores(Samples):
     def matrix(self) -> FloatArray:
         """One-vs-one correlations (C, C) of the classes that the moments have rows of, the diagonal 0."""
         return _of_pairs(self.moments)
+
+    @cached_property
+    def constant_pairs(self) -> BoolArray:
+        """One-vs-one correlations of a score that is the same in all rows of both classes, shape (C, C)."""
+        moments, classes = self.moments, self.moments.classes
+        n = moments.n[classes].astype(np.float64)
+        mean = moments.diagonal("mean")[classes]
+        m2 = moments.diagonal("m2")[classes]
+        constant = np.zeros((len(n), len(n)), dtype=np.bool_)
+        for rows in row_blocks(len(n), len(n)):
+            other_mean = moments.mean[:, classes[rows]].T
+            within = m2[rows, None] + moments.m2[:, classes[rows]].T
+            with np.errstate(all="ignore"):
+                constant[rows] = _is_constant(n[rows, None], n, mean[rows, None], other_mean, within)
+        np.fill_diagonal(constant, False)
+        return constant
 
     @cached_property
     def sizes(self) -> FloatArray:
@@ -295,6 +327,39 @@ class Correlations(Function):
                 return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
+    def counted(self, scores: ClassScores) -> BoolArray:
+        """Return which correlations count, shape as :meth:`values`: those of classes with rows, of enough rows."""
+        defined = np.isfinite(self.values(scores))
+        if self.kind == "ovr":
+            return defined
+        sizes = np.nan_to_num(scores.sizes)[scores.moments.classes]
+        if 2 * sizes.min(initial=math.inf) < _LEAST_PAIR:
+            for k, enough in enumerate(defined.reshape(len(sizes), -1)):
+                enough &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
+        return defined
+
+    def left_out(self, scores: ClassScores) -> int:
+        """Return the number of correlations that are left out although they are defined."""
+        return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
+
+    def constant(self, scores: ClassScores) -> BoolArray:
+        """Return which correlations count and are of a score that never varies, shape as :meth:`values`.
+
+        They are 0. Their error is unknown, and so is the error of a mean or minimum with one of them.
+        """
+        if self.kind == "ovr":
+            with np.errstate(all="ignore"):
+                return np.asarray(is_constant(scores.one_vs_rest.argument()))
+        return scores.constant_pairs[~np.eye(len(scores.matrix), dtype=np.bool_)] & self.counted(scores)
+
+    def why(self, scores: ClassScores, k: None) -> str:
+        """Return the reason why it is undefined."""
+        few = f"no two classes together have {_LEAST_PAIR} rows"
+        return few if self.kind == "ovo" and self.left_out(scores) else _NO_ROWS
+
+    def why_without_error(self, scores: ClassScores, k: None) -> str:
+        return _NEVER_VARIES if self.constant(scores).any() else ""
+
     def pair(self, terms: IntArray, scores: ClassScores) -> tuple[IntArray, IntArray]:
         """The classes of one-vs-one terms: the one whose score it is, and the other."""
         classes = scores.moments.classes
@@ -341,38 +406,31 @@ class Correlations(Function):
         return sums
 
 
+class OneCorrelation(Function):
+    """The correlation of a two-class indicator with a score: one number, or that of each class."""
+
+    def __call__(self, s: TwoClasses) -> Any:
+        return correlation(s)
+
+    def why_without_error(self, s: TwoClasses, k: int | None) -> str:
+        constant = is_constant(s) if k is None else is_constant(s)[k]
+        return _NEVER_VARIES if constant else ""
+
+
 class Fisher(Correlations):
-    """tanh of the mean of the correlations' atanh; pairs of classes with fewer than four samples are left out."""
+    """tanh of the mean of the correlations' atanh; pairs of classes with fewer than four rows are left out."""
 
     def __call__(self, scores: ClassScores) -> float:
         return fisher_mean(self.values(scores)[self.counted(scores)])
-
-    def counted(self, scores: ClassScores) -> BoolArray:
-        """The correlations that count in the mean, shape as :meth:`values`."""
-        values = self.values(scores)
-        defined = np.isfinite(values)
-        if self.kind == "ovr":
-            return defined
-        sizes = np.nan_to_num(scores.sizes)[scores.moments.classes]
-        for k, enough in enumerate(defined.reshape(len(sizes), -1)):
-            enough &= np.delete(sizes, k) + sizes[k] >= _LEAST_PAIR - 1e-9
-        return defined
-
-    def left_out(self, scores: ClassScores) -> int:
-        """Number of correlations that are left out though they are defined."""
-        return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def clipped(self, scores: ClassScores) -> int:
         """Number of correlations in the mean that are exactly 1 or -1, and so clipped."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
-    def why(self, scores: ClassScores, k: None) -> str:
-        """Reason why it is undefined."""
-        few = f"no two classes together have {_LEAST_PAIR} samples whose score varies"
-        return _CONSTANT if self.kind == "ovr" or not self.left_out(scores) else few
-
-    def influence(self, scores: ClassScores) -> FloatArray:
-        """Influence (K, 2K+1); none by the correlations that are clipped."""
+    def influence(self, scores: ClassScores) -> FloatArray | None:
+        """Return the influence (K, 2K+1), none by clipped correlations; None if a score never varies."""
+        if self.constant(scores).any():
+            return None
         terms = np.flatnonzero(self.counted(scores))
         values = self.values(scores)[terms]
         slope = np.zeros(len(terms))
@@ -380,42 +438,53 @@ class Fisher(Correlations):
         return self.combined(scores, terms, slope / len(terms))
 
     def spread(self, scores: ClassScores, share: bool) -> float | None:
-        """The standard error, where the joint moments are kept."""
-        return None if scores.cross is None else scores.standard_error(self.influence(scores))
+        """Return the standard error; None without joint moments, or if a score never varies."""
+        psi = None if scores.cross is None else self.influence(scores)
+        return None if psi is None else scores.standard_error(psi)
 
 
 class Least(Correlations):
-    """The smallest of the correlations."""
+    """The smallest of the correlations; pairs of classes with fewer than four rows are left out."""
 
     scale = "bracket"
 
+    def usable(self, scores: ClassScores) -> FloatArray:
+        """Return the correlations, NaN where they do not count, shape as :meth:`values`."""
+        return np.where(self.counted(scores), self.values(scores), math.nan)
+
     def __call__(self, scores: ClassScores) -> float:
-        values = self.values(scores)
+        values = self.usable(scores)
         return math.nan if np.isnan(values).all() else float(np.nanmin(values))
 
-    def influence(self, scores: ClassScores, single: bool = False) -> FloatArray:
-        """Influence (K, 2K+1), or (K, 3): of the one score alone."""
-        return self.combined(scores, np.array([np.nanargmin(self.values(scores))]), np.ones(1), single)
+    def influence(self, scores: ClassScores, single: bool = False) -> FloatArray | None:
+        """Return the influence (K, 2K+1), or (K, 3): of the one score alone; None if a score never varies."""
+        if self.constant(scores).any():
+            return None
+        return self.combined(scores, np.array([np.nanargmin(self.usable(scores))]), np.ones(1), single)
 
     def spread(self, scores: ClassScores, share: bool) -> float | None:
-        """The standard error."""
-        term = np.nanargmin(self.values(scores), keepdims=True)
-        classes = term if self.kind == "ovr" else self.pair(term, scores)[0]
+        """Return the standard error; None if a score never varies."""
         with np.errstate(all="ignore"):
             psi = self.influence(scores, single=True)
+            if psi is None:
+                return None
             if not psi[:, 1:].any():
-                return scores.standard_error(self.influence(scores))
+                every = self.influence(scores)
+                return None if every is None else scores.standard_error(every)
+        term = np.nanargmin(self.usable(scores), keepdims=True)
+        classes = term if self.kind == "ovr" else self.pair(term, scores)[0]
+        with np.errstate(all="ignore"):
             return scores.error_by(int(classes[0]), psi)
 
     def bracket(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
         """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
-        values = self.values(scores)
+        values = self.usable(scores)
         many = int(np.isfinite(values).sum())
         with np.errstate(all="ignore"):
             if len(values) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
                 terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
             else:
-                terms = np.arange(len(values))
+                terms = np.flatnonzero(np.isfinite(values))
             every = self.samples(scores, terms)
             intervals = []
             for own in (every, every.with_flipped(max(wider**2, 1.0))):  # as the interval of each correlation
@@ -563,12 +632,13 @@ def _error_ends(missed: tuple[float, float], size: FloatArray, level: float, deg
 
 _EQ, _MEAN = "Gubbels (2023), eq. 1.9-1.10", "Gubbels (2023), section 1.3.1, with the factor 1/m"
 _INDEX = "Gubbels (2023), section 1.2.2"
-_CONSTANT = "a class has no samples or its score does not vary"
+_NO_ROWS = "a class, or all others together, have no rows"
+_NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard error"
 
 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
     """A metric of the section: a correlation unless ``words`` say otherwise."""
-    usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _CONSTANT}
+    usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _NO_ROWS}
     return Metric(f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words})
 
 
@@ -576,22 +646,22 @@ _DISTANCE: dict[str, Any] = {"low": 0.0, "high": math.inf, "interval": "wald"}
 _NO_SPREAD = "a class has fewer than two samples, or no score varies in its class"
 
 SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
-    _spcc("ovr/<label>", correlation, "class moments", _EQ,
+    _spcc("ovr/<label>", OneCorrelation(), "class moments", _EQ,
           "correlation of one class's indicator and its score over all samples",
           title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}", few_errors=True),
     _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
           title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
     _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
-          "tanh of the mean atanh of the one-vs-one correlations of at least 4 samples",
+          "tanh of the mean atanh of the one-vs-one correlations of at least 4 rows",
           title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
     _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
           title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min"),
-    _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation",
+    _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation of at least 4 rows",
           title="separation of the worst pair of classes (sPCC)", brief="sPCC ovo min"),
-    _spcc("binary", correlation, "moments", _EQ,
+    _spcc("binary", OneCorrelation(), "moments", _EQ,
           "sample correlation of the positive group's indicator and its score",
           title="separation of the two groups (sPCC)", brief="sPCC", headline=True, few_errors=True,
-          reason="a class has no samples or the score does not vary"),
+          reason="a group has no rows"),
     _spcc("d_a", d_a, "moments", _INDEX, "|μ₁ − μ₀| / √((v₁ + v₀) / 2)", reason=_NO_SPREAD,
           title="distance of the groups d_a", brief="d_a", few_errors=True, **_DISTANCE),
     _spcc("d_e", d_e, "moments", _INDEX, "2 |μ₁ − μ₀| / (√v₁ + √v₀)", reason=_NO_SPREAD,

@@ -101,7 +101,7 @@ class ClassBlock:
 
 
 _VALUES = 1 << 18
-_TINY = 2.0**-100
+CONSTANT = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
 
@@ -313,7 +313,7 @@ def _corrected(
     m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
     m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
     m2 = np.maximum(m2 - n * square, 0.0)
-    constant = (n > 0) & (m2 <= n * _TINY * mean**2)  # nothing but rounding: the score does not vary here
+    constant = (n > 0) & (m2 <= n * CONSTANT * mean**2)  # nothing but rounding: the score does not vary here
     mean = np.where(constant, means + deviations[:, block.starts], mean)
     return mean, *(np.where(constant, 0.0, power) for power in (m2, m3, m4))
 

@@ -165,6 +165,8 @@ def _headline(ranking: Ranking, say: Say) -> str:
     leads = f"{chosen} {_leads(ranking)}"
     if _shared(ranking):
         leads = f"{fmt.listed([say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
+    if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
+        return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
     return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
 
 
@@ -222,7 +224,11 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     behind = [say(run.name) for run in ranking.runs if not run.tied]
-    lines = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."] if unsure else []
+    lines = []
+    if math.isnan(ranking.leader.p_set):
+        lines = [f"No run was tested against {say(ranking.leader.name)}, because its error is unknown."]
+    elif unsure:
+        lines = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."]
     if behind and len(ranking.tied) > 1:
         verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
         lines.append(f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}.")
@@ -458,6 +464,8 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
         who = f"all runs ({next(iter(reasons))})"
     else:
         who = "; ".join(f"{fmt.listed(names)} ({reason})" for reason, names in reasons.items())
+    if not any(math.isfinite(run.low) for run in ranking.runs if run.unpaired):
+        return [f"Not compared row by row: {who}."]
     return [
         f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
         "than they are, and a real one may be missed."

@@ -214,10 +214,22 @@ def test_pairs_of_single_samples_do_not_count_in_the_fisher_mean() -> None:
     assert judged.metrics["spcc/ovo_fisher"] == pytest.approx(wanted)
     assert judged.standard_errors["spcc/ovo_fisher"] < 0.2
     assert np.ptp(judged.intervals["spcc/ovo_fisher"]) < 0.6
-    assert any(text.startswith("2 of the correlations of spcc/ovo_fisher are left out") for text in judged.warnings)
-    assert judged.metrics["spcc/ovo_min"] == matrix[~np.eye(5, dtype=bool)].min()  # the least reads every pair
+    said = "spcc/ovo_fisher and spcc/ovo_min leave out 2 correlations: two classes have fewer than 4 rows together"
+    assert said in judged.warnings
     whole = evaluate(y[:150], y_prob=p[:150], labels=range(5))
-    assert not any("left out" in text for text in whole.warnings)
+    assert not any("leave out" in text and "correlations" in text for text in whole.warnings)
+
+
+def test_pairs_of_single_samples_do_not_decide_the_least() -> None:
+    y, p = with_single_samples()
+    p[-2:] = p[[-1, -2]]
+    judged = evaluate(y, y_prob=p)
+    matrix = judged.spcc_matrix
+    kept = ~np.eye(5, dtype=bool)
+    kept[3, 4] = kept[4, 3] = False
+    assert matrix[3, 4] == matrix[4, 3] == -1  # two rows are always on a line
+    assert judged.metrics["spcc/ovo_min"] == matrix[kept].min() > -0.5
+    assert judged.intervals["spcc/ovo_min"][0] > -1
 
 
 def test_single_samples_of_sampling_weight_are_single() -> None:
@@ -228,8 +240,9 @@ def test_single_samples_of_sampling_weight_are_single() -> None:
 
 def test_a_mean_of_tiny_pairs_alone_is_undefined() -> None:
     judged = evaluate([0, 1, 2], y_prob=[[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.3, 0.3, 0.4]])
-    assert math.isnan(judged.metrics["spcc/ovo_fisher"])
-    assert "4 samples" in judged.undefined["spcc/ovo_fisher"]
+    for name in ("spcc/ovo_fisher", "spcc/ovo_min"):
+        assert math.isnan(judged.metrics[name])
+        assert "4 rows" in judged.undefined[name]
 
 
 def test_correlations_of_1_are_clipped_and_said_to_be() -> None:
