@@ -282,9 +282,13 @@ def _print_worst(console: Console, searched: Any) -> None:
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
-    worst = searched.found(1 - searched.confidence_level)
-    head = f"{len(worst)} of {searched.searched:,} searched segments are worse by more than chance explains"
-    table = new_table(f"{head} (family-wise)", "segment", "rows", "value", "adjusted p")
+    # The search looks at one side, the intervals of segments at both: half the level is the same bar for a gap.
+    level = (1 - searched.confidence_level) / 2
+    worst = searched.found(level)
+    are = "is" if len(worst) == 1 else "are"
+    head = f"{len(worst)} of {searched.searched:,} searched segments {are} significantly worse"
+    test = f"one-sided test over all that were searched, p at most {level:.3g}"
+    table = new_table(f"{head} ({test})", "segment", "rows", "value", "adjusted p")
     for one in searched.segments[:_SHOWN]:
         table.add_row(plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))
     console.print(table)

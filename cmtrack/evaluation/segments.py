@@ -32,7 +32,6 @@ from cmtrack.segments import (
     disparity,
     order_of_segments,
     search_columns,
-    shrunken,
     simultaneous_level,
     worst_segments,
 )
@@ -188,7 +187,7 @@ class SegmentTable:
         raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """One row per metric and segment; of each metric the worst segment first, by values shrunken to their mean.
+        """One row per metric and segment; of each metric the worst segment first.
 
         Where chance explains all differences, the largest segment stands first.
 
@@ -263,10 +262,8 @@ class SegmentTable:
 
     def order_of(self, metric: str) -> str:
         """The order of :meth:`to_frame` for people."""
-        between = shrunken(self.estimates(metric)).between
-        if math.isnan(between):  # of values without errors
-            return "the largest first"
-        return "the worst first" if between > 0 else "the largest first, as chance explains all differences"
+        direction = self.evaluation.catalog.lookup(metric).better
+        return "the worst first" if direction in ("higher", "lower") else "the lowest first"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
         """Simultaneous intervals over all segments of all columns, on the metric's own scale: low and high ends.

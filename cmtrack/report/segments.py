@@ -52,7 +52,7 @@ class SegmentView:
 
     @property
     def order(self) -> list[str]:
-        """Texts of the segments, the worst first by the first metric, by values shrunken to their mean."""
+        """Texts of the segments, the worst first by the first metric."""
         return list(self.rows[self.metrics[0]])
 
     @property
@@ -106,7 +106,7 @@ class SegmentView:
             f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (disparity.lowest, disparity.highest)
         )
         gap = fmt.points(disparity.gap, ends) if share else fmt.with_interval(disparity.gap, ends)
-        why = "; it may be no gap at all" if disparity.gap_low <= 0 else ""
+        why = "; the interval includes 0" if disparity.gap_low <= 0 else ""
         if math.isnan(disparity.gap_low):
             why = f"; no interval: {disparity.reason}"
         ratio = ""

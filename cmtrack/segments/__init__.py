@@ -12,7 +12,6 @@ from cmtrack.segments.inference import (
     order_of_segments,
     qualitative_interaction,
     shrink,
-    shrunken,
     simultaneous_level,
 )
 from cmtrack.segments.search import SearchedSegment, SegmentSearch, differing_segments, worst_segments
@@ -35,7 +34,6 @@ __all__ = [
     "search_columns",
     "segment_columns",
     "shrink",
-    "shrunken",
     "simultaneous_level",
     "worst_segments",
 ]

@@ -463,11 +463,9 @@ def shrink(values: Any, errors: Any) -> Shrinkage:
 
 
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
-    """Numbers of the segments from worst to best by their shrunken values, shape (S,).
+    """Return the numbers of the segments from worst to best by their values, shape (S,).
 
-    The errors of shares are those of (k + 1) / (n + 2), so that a small segment of value 1 or 0 has one. Where chance
-    explains all differences, and among equals, the segment of more rows is first; one without a value or an error is
-    last.
+    Of equal values the segment of more rows is first; one without a value is last.
 
     Parameters
     ----------
@@ -484,27 +482,9 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     """
     if better not in ("higher", "lower"):
         raise ValueError(f'better must be "higher" or "lower", got {better!r}')
-    shrunk = shrunken(estimates)
-    keys = shrunk.values if better == "higher" else -shrunk.values
-    keys = np.where(np.isfinite(keys), keys if shrunk.between > 0 else 0.0, math.inf)
+    keys = estimates.values if better == "higher" else -estimates.values
+    keys = np.where(np.isfinite(keys), keys, math.inf)
     return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
-
-
-def shrunken(estimates: Estimates) -> Shrinkage:
-    """The values of segments shrunken as :func:`order_of_segments` does; ``between`` is 0 where it goes by support.
-
-    Examples
-    --------
-    >>> from cmtrack.segments import Estimates, shrunken
-    >>> shrunken(Estimates.of_shares([0, 60, 90], [1, 100, 100])).values.round(3).tolist()
-    [0.572, 0.605, 0.896]
-    """
-    errors = estimates.errors
-    if estimates.n is not None:
-        with np.errstate(all="ignore"):
-            share = (estimates.values * estimates.n + 1) / (estimates.n + 2)
-            errors = np.sqrt(share * (1 - share) / estimates.n)
-    return shrink(estimates.values, errors)
 
 
 # -- two models ----------------------------------------------------------------------------------------

@@ -458,10 +458,11 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
-    order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
+    # those that a sentence names are shown, and all that are shown are in the order of their values
+    order = sorted(sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)[:MAX_SEGMENTS])
     places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
     rows: list[dict[str, Any]] = []
-    for k in order[:MAX_SEGMENTS]:
+    for k in order:
         text, n, value = first.segments[k], float(first.rows[k]), float(first.first_values[k])
         cells = [cell(text, text), cell(fmt.count(n), n), cell(fmt.number(value), value)]
         for pair, place in zip(pairs, places, strict=True):

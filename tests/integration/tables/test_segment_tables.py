@@ -330,13 +330,13 @@ def test_intervals_hold_for_the_segments_of_all_columns():
     assert together["difference_low"].tolist() == alone["difference_low"].tolist()
 
 
-def test_segments_are_ordered_by_shrunken_values():
+def test_segments_are_ordered_by_the_values_that_are_shown():
     hits = np.concatenate([np.arange(400) % 10 < 7, np.arange(400) % 10 < 9, [False, True]])
     names = np.repeat(["bad", "good", "tiny"], [400, 400, 2])
     y = np.arange(802) % 2
     frame = evaluate(y, np.where(hits, y, 1 - y), segments={"x": names}).segments["x"].to_frame("multiclass/accuracy")
-    assert frame["segment"].tolist() == ["bad", "tiny", "good"]
-    assert frame["value"].tolist() == [0.7, 0.5, 0.9]
+    assert frame["segment"].tolist() == ["tiny", "bad", "good"]
+    assert frame["value"].tolist() == [0.5, 0.7, 0.9]
 
 
 def test_metrics_of_a_table(recwarn):
@@ -579,8 +579,8 @@ def test_the_command_line_shows_segments(tmp_path):
     ]
     shown = CliRunner().invoke(main, line)
     assert shown.exit_code == 0, shown.output
-    assert "By region: the largest first, as chance explains all differences" in " ".join(shown.output.split())
-    assert "By region × age: 10 of 12 segments, the largest first" in " ".join(shown.output.split())
+    assert "By region: the worst first" in " ".join(shown.output.split())
+    assert "By region × age: 10 of 12 segments, the worst first" in " ".join(shown.output.split())
     data = json.loads(CliRunner().invoke(main, [*line, "--json"]).output)
     own = {row["segment"]: row["value"] for row in data["segments"]["region"]}
     assert own["north"] == pytest.approx(whole({}).segments["region"]["north"].metrics["multiclass/accuracy"])

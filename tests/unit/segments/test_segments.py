@@ -165,10 +165,11 @@ def test_vector_27_shrinkage():
     assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5), "lower").tolist() == [3, 4, 1, 0, 2]
 
 
-def test_order_without_spread_is_by_support_and_unknown_ones_are_last():
-    shares = Estimates.of_shares([10, 9, 21, 0], [20, 20, 40, 0])
-    assert shrink(shares.values, shares.errors).between == 0
-    assert order_of_segments(shares, shares.n).tolist() == [2, 0, 1, 3]
+def test_segments_are_in_the_order_of_their_values_and_unknown_ones_are_last():
+    shares = Estimates.of_shares([10, 9, 20, 0], [20, 20, 40, 0])
+    assert order_of_segments(shares, shares.n).tolist() == [1, 2, 0, 3]  # of equal ones the larger segment first
+    small = Estimates.of_shares([98, 984, 996], [102, 1000, 1000])  # the least value, though its error is large
+    assert order_of_segments(small, small.n).tolist() == [0, 1, 2]
     alone = shrink([math.nan], [math.nan])
     assert math.isnan(alone.mean)
     assert shrink([0.5], [0.1]).values.tolist() == [0.5]
