@@ -237,10 +237,12 @@ def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
     from cmtrack.report.constant import constant_sentence
 
     one_run, m = run.evaluation, run.evaluation.metrics
-    constant = (
-        constant_sentence(one, fmt.number(m[one.metric]), positive=one_run.positive, catalog=one_run.catalog)
-        for one in verdict.constants
-    )
+    constant = []
+    for one in verdict.constants:
+        ends = one_run.intervals.get(one.metric)
+        shown = fmt.number(m[one.metric], ends)
+        words = {"positive": one_run.positive, "catalog": one_run.catalog}
+        constant.append(constant_sentence(one, shown, interval=ends, **words))
     lines = [_hint(check, run.evaluation, samples) for check in verdict.checks]
     if verdict.pairing is not None and verdict.baseline is not None:
         why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)

@@ -22,6 +22,7 @@ from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
+from cmtrack.metrics.intervals import holm
 from cmtrack.names import some_of
 from cmtrack.statistics.inputs import FloatArray
 
@@ -189,14 +190,14 @@ def rank_models(
     )
     entries = [_ranked(place, result, runs, scores, criterion, results) for place in range(len(models))]
     standing, decision = decided(entries, criterion, tie_breakers, margin)
-    of_leader = {b: table.get((standing[0].name, b)) for b in block_names}
+    by_model = {run.name: runs[run.name] for run in standing}
     ranking = RepeatedRanking(
         runs=standing,
         criterion=criterion,
         confidence_level=confidence_level,
         decision=decision,
         margin=margin,
-        constants=_constant(standing[0].name, of_leader, criterion, result, ratio),
+        constants=_constant(by_model, criterion, result, ratio),
         blocks=blocks,
         kind=kind,
         block_names=block_names,
@@ -207,52 +208,96 @@ def rank_models(
 
 
 def _constant(
-    leader: str,
-    runs: Mapping[str, Candidate | None],
-    criterion: Criterion,
-    result: RepeatedResult,
-    ratio: float | None,
+    models: Mapping[str, Sequence[Candidate]], criterion: Criterion, result: RepeatedResult, ratio: float | None
 ) -> tuple[ConstantAnswer, ...]:
-    """The constant answer over the blocks of the leading model, and its gain over it."""
+    """The constant answer over the blocks, and what each model gains over it.
+
+    ``models``: the runs of each model by its name, one for each of its blocks, the leading model first.
+    """
     metric = criterion.metrics[0]
-    there = [run for run in runs.values() if run is not None]
-    answers = [constant_answer(run.evaluation, metric) for run in there]
+    leader, runs = next(iter(models.items()))
+    answers = [constant_answer(run.evaluation, metric) for run in runs]
     present = [answer for answer in answers if answer is not None]
-    if len(present) < len(there) or len({run.evaluation.labels for run in there}) > 1:
+    if len(present) < len(runs) or len({run.evaluation.labels for run in runs}) > 1:
         return ()
     classes = [one.answer for one in present]
     answer = max(classes, key=classes.count)
-    made = [constant_evaluation(run.evaluation, metric, answer) for run in there]
-    others = [Candidate(run.run, one) for run, one in zip(there, made, strict=True) if one is not None]
-    if len(others) < len(there):
+    answered = _answered(runs, metric, answer)
+    if len(answered) < len(runs):
         return ()
-    values = np.array([_value(one, metric) for one in others])
-    undefined = [one.reason for one in present if one.reason]
-    constant = replace(present[0], answer=answer, value=float(values.mean()), run=leader, unpaired="")
-    constant = replace(constant, reason="".join(undefined[:1]), guessed=any(one.guessed for one in present))
-    against = np.zeros(len(values)) if constant.guessed else values
-    if any(one.unbeatable for one in present) or not np.isfinite(against).all() or len(there) < 2:
-        none = math.nan
-        return (replace(constant, difference=none, standard_error=none, low=none, high=none, pvalue=none),)
-    ours = np.array([_value(run, metric) for run in there])
-    level = 1 - (1 - result.confidence_level) / len(result.names)
-    errors = None if result.kind == "datasets" else _errors_of_pairs((there, others), metric, ratio)
-    if result.kind == "seeds" and constant.guessed:  # it is held against 0, which has no error
-        errors = np.full((2, 2), math.sqrt(_covariance_of_means((there,), metric, None)[0, 0]))
+    values = np.array([_value(one, metric) for one in answered])
+    constant = replace(
+        present[0],
+        answer=answer,
+        value=float(values.mean()),
+        reason=next((one.reason for one in present if one.reason), ""),
+        run=leader,
+        guessed=any(one.guessed for one in present),
+        unbeatable=any(one.unbeatable for one in present),
+        difference=math.nan,
+        standard_error=math.nan,
+        low=math.nan,
+        high=math.nan,
+        pvalue=math.nan,
+        unpaired="",
+        by_run={},
+        shown=(),
+    )
+    if constant.unbeatable or not (constant.guessed or np.isfinite(values).all()) or len(runs) < 2:
+        return (constant,)
+    gaps = {}
+    for name, of_model in models.items():
+        gaps[name] = _gap_from_constant(of_model, criterion, constant, result, ratio)
+    adjusted = holm([gap.pvalue for gap in gaps.values()])
+    by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
+    constant = replace(constant, **vars(gaps[leader]) | {"pvalue": by_run[leader]}, by_run=by_run)
+    ahead = [name for name, gap in gaps.items() if criterion.unit * gap.difference > 0]
+    return (replace(constant, shown=tuple(name for name in ahead if by_run[name] <= 1 - constant.confidence_level)),)
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """A model less the constant answer, on average over the blocks."""
+
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    pvalue: float
+
+
+def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
+    """The runs of the constant answer on the rows of these runs; of those without single labels none."""
+    made = [constant_evaluation(run.evaluation, metric, answer) for run in runs]
+    return [Candidate(run.run, one) for run, one in zip(runs, made, strict=True) if one is not None]
+
+
+def _gap_from_constant(
+    runs: Sequence[Candidate], criterion: Criterion, constant: ConstantAnswer, result: RepeatedResult,
+    ratio: float | None,
+) -> _Gap:  # fmt: skip
+    """The gain of a model's runs over the constant answer, by the analysis that models are compared with."""
+    metric = criterion.metrics[0]
+    answered = _answered(runs, metric, constant.answer)
+    ours = np.array([_value(run, metric) for run in runs])
+    against = np.zeros(len(runs)) if constant.guessed else np.array([_value(one, metric) for one in answered])
+    if len(runs) < 2 or not np.isfinite(against).all():
+        return _Gap(float(np.nanmean(ours - against)), math.nan, math.nan, math.nan, math.nan)
+    errors = None if result.kind == "datasets" else _errors_of_pairs((runs, answered), metric, ratio)
+    if result.kind == "seeds" and constant.guessed:  # it is compared with 0, which has no error
+        errors = np.full((2, 2), math.sqrt(_covariance_of_means((runs,), metric, None)[0, 0]))
     (gap,) = analyse(
         criterion.unit * np.column_stack((ours, against)),
         ("model", "constant"),
         kind=result.kind,
-        confidence_level=level,
+        confidence_level=result.confidence_level,
         rope=None,
         test_train_ratio=ratio,
         test_errors=errors,
     ).differences
     turn = criterion.unit if gap.name == "model" else -criterion.unit
     low, high = sorted((turn * gap.low, turn * gap.high))
-    difference, pvalue = float(np.nanmean(ours - against)), min(1.0, len(result.names) * gap.pvalue)
-    error = gap.standard_error
-    return (replace(constant, difference=difference, standard_error=error, low=low, high=high, pvalue=pvalue),)
+    return _Gap(float(np.nanmean(ours - against)), gap.standard_error, low, high, gap.pvalue)
 
 
 def _ranked(

@@ -14,7 +14,7 @@ from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
-from cmtrack.comparison.criterion import ALWAYS_DEFINED, DEFAULTS, FALLBACK, Criterion, read_by
+from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.planning import with_equivalence
 from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
@@ -255,7 +255,7 @@ def compare_runs(
         gates = tuple(judged(gate, evaluation, base, criterion.metrics[0]) for gate in options.gates)
         candidate = Candidate(runs[run_id], evaluation, gates)
         judged_runs.append(candidate)
-        reasons = [why_undefined(evaluation, name) for name in criterion.metrics]
+        reasons = [why_undefined(evaluation, name, options.rank_by is not None) for name in criterion.metrics]
         if any(reasons) and candidate.passed:
             last = criterion.single and criterion.metrics[0] in evaluation.infinite
             undefined.append(LeftOut(candidate.run, "; ".join(filter(None, reasons)), last))
@@ -331,16 +331,35 @@ def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, c
     return gate.check(evaluation.metrics, evaluation.intervals, difference)
 
 
-def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
-    """Reason why a run cannot be ranked by a metric; empty where it can."""
+def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) -> str:
+    """Return the reason why a run cannot be ranked by a metric; empty if it can.
+
+    ``asked``: whether the metric was asked for, so that no other one is suggested.
+    """
     if metric not in evaluation.metrics:
         return f"it has no {metric}{_lacking(evaluation, metric)}"
     if math.isfinite(evaluation.metrics[metric]):
         return ""
     reason = evaluation.undefined.get(metric, "no reason is known")
     if only := predicts_only(evaluation, metric):
-        reason = f"it predicts only {quoted(only)}; rank by another metric, such as {ALWAYS_DEFINED}"
+        reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
     return f"{metric} is undefined: {reason}"
+
+
+def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
+    """Return what else to do with a run that predicts one class only, after a semicolon; empty if there is nothing.
+
+    Accuracy is not suggested: with rare positives it is highest for exactly such a run.
+    """
+    values = evaluation.metrics
+    if math.isfinite(values.get("binary/average_precision", math.nan)):
+        threshold = "choose a threshold with cmtrack threshold"
+        return f"; {threshold}" if asked else f"; rank by binary/average_precision, or {threshold}"
+    if asked:
+        return ""
+    others = ("multiclass/roc_auc_ovr_macro", "binary/balanced_accuracy", "multiclass/balanced_accuracy")
+    defined = [name for name in others if math.isfinite(values.get(name, math.nan))]
+    return f"; rank by another metric, such as {defined[0]}" if defined else ""
 
 
 def _lacking(evaluation: BaseEvaluation, metric: str) -> str:

@@ -1,26 +1,27 @@
-"""The constant answer of an evaluation: the best one that needs no model, and the gain of a model over it."""
+"""The best constant answer, one that needs no model, and what each run gains over it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, stdtr
+from scipy.stats import fisher_exact
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison import inference
+from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.comparison.criterion import distance_from_best
-from cmtrack.comparison.differences import at_end, own_degrees, own_error
+from cmtrack.comparison.differences import Difference, own_degrees, own_error, paired_differences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
-from cmtrack.metrics.influence import covariance, degrees_of_pairs, standard_error
+from cmtrack.metrics.influence import standard_error
+from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.paired import as_normal, binomial_pvalues
+from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.names import quoted
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -30,8 +31,8 @@ from cmtrack.statistics.probabilities import in_memory
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
 """Classes that are tried: the most frequent, the cheapest and the one in the metric's name among them."""
-N_DRAWS = 5_000
-_ROUNDING = 1e-12
+NOT_KEPT = "the predictions by row were not kept"
+_NO_ERROR = "no error by row is known"
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,24 @@ class ConstantAnswer:
     run : str
         Name of the run that is compared with it: the best one.
     difference, standard_error, low, high, pvalue : float
-        The run less the constant answer, on the same rows. With several runs, p-value and interval allow for the
-        selection of the best run (Dunnett 1955), and for that of the class where several may be the best answer. NaN
-        where no error is known, and where no model can be better (``unbeatable``).
+        The run less the constant answer, on the same rows. Of several runs the p-value is adjusted by Holm (1979);
+        the interval is that of this run alone. NaN where no error is known, and for ``unbeatable``.
     unpaired : str
         Why the error does not use that the rows are the same; empty where it does.
     guessed : bool
         True where it is a correlation without a value, and the run is compared with 0.
     unbeatable : bool
-        True where it has the best possible value, such as a recall of 1; another metric then shows its price.
+        True where no model can be better: a constant answer reaches the best value of a one-sided metric such as
+        recall, and of any metric if all rows are of one class. Another metric then shows its price.
     better : "higher", "lower" or "nearest zero"
         The better values.
     confidence_level : float
+    by_run : dict of str to float
+        The p-value of each run, by its id (of each model, by its name), adjusted by Holm over all of them.
+    shown : tuple of str
+        Ids (names) of those that are shown to be better.
+    not_tested : int
+        Further runs that the best one was chosen from, without a test: they were not read.
 
     Examples
     --------
@@ -91,6 +98,9 @@ class ConstantAnswer:
     unbeatable: bool = False
     better: str = "higher"
     confidence_level: float = 0.95
+    by_run: Mapping[str, float] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+    not_tested: int = 0
 
     @property
     def words(self) -> str:
@@ -118,8 +128,31 @@ class ConstantAnswer:
         return self._gain > 0
 
     @property
+    def none_shown(self) -> bool:
+        """True if all runs were tested, and none is shown to be better."""
+        tested = not self.not_tested and all(map(math.isfinite, self.by_run.values()))
+        return tested and not self.shown
+
+    @property
+    def against(self) -> float:
+        """The value that runs are compared with: 0 of guessing."""
+        return 0.0 if self.guessed else self.value
+
+    @property
     def _gain(self) -> float:
         return -self.difference if self.better == "lower" else self.difference
+
+    def for_run(self, run_id: str, name: str, value: float) -> ConstantAnswer:
+        """The same constant answer, compared with another run that was tested."""
+        return replace(
+            self,
+            run=name,
+            difference=value - self.against,
+            standard_error=math.nan,
+            low=math.nan,
+            high=math.nan,
+            pvalue=self.by_run.get(run_id, math.nan),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -127,10 +160,7 @@ class ConstantAnswer:
         return asdict(self) | {"answer": answer, "words": self.words, "shown_better": self.shown_better}
 
 
-def constant_answer(
-    evaluation: BaseEvaluation, metric: str, *, run: str = "", rivals: FloatArray | None = None, others: int = 0,
-    seed: int = 0,
-) -> ConstantAnswer | None:  # fmt: skip
+def constant_answer(evaluation: BaseEvaluation, metric: str, *, run: str = "") -> ConstantAnswer | None:
     """The best constant answer of an evaluation by a metric, and the evaluation's gain over it.
 
     Parameters
@@ -139,11 +169,6 @@ def constant_answer(
     metric : str
     run : str, optional
         The evaluation's name.
-    rivals : ndarray of shape (n, R), optional
-        Influence values, larger being better, of the runs of which the evaluation is the best, itself included.
-    others : int, default 0
-        Number of further runs of which it is the best, without known influence.
-    seed : int, default 0
 
     Returns
     -------
@@ -153,77 +178,69 @@ def constant_answer(
 
     Notes
     -----
-    The difference is paired. Without rows, a metric of labels is paired by the cells of the confusion matrix, where
-    its counts are whole and of independent rows. Of a share of all rows, such as the accuracy, the p-value is
-    McNemar's exact one; of others it is Student's, with the effective number of rows or clusters.
-
-    References
-    ----------
-    Dunnett, C. W. (1955). A multiple comparison procedure for comparing several treatments with a control. Journal of
-    the American Statistical Association 50, 1096-1121.
+    The difference, its interval and its p-value are those of :func:`~cmtrack.paired_differences`. Without rows, a
+    metric of labels is paired by the cells of the confusion matrix, where its counts are whole and of independent rows.
+    A correlation or Cohen's kappa of two classes or groups is tested by Fisher's exact test of their table, where its
+    counts are whole and of independent rows; any other correlation by its own interval.
 
     Examples
     --------
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import constant_answer
     >>> y = [0] * 24 + [1]
-    >>> constant = constant_answer(evaluate(y, [1] * 5 + [0] * 20), "multiclass/accuracy")
+    >>> constant = constant_answer(evaluate(y, [1] * 10 + [0] * 15), "multiclass/accuracy")
     >>> constant.value, round(constant.difference, 2), round(constant.pvalue, 4)
-    (0.96, -0.2, 0.0625)
+    (0.96, -0.4, 0.0016)
     """
-    entry = _entry(evaluation, metric)
-    if entry is None or not isinstance(evaluation, Evaluation):
+    return constant_of_runs({run: evaluation}, metric, run, name=run)
+
+
+def constant_of_runs(
+    runs: Mapping[str, BaseEvaluation], metric: str, best: str, *, name: str, not_tested: int = 0
+) -> ConstantAnswer | None:
+    """The best constant answer of runs of the same data, and what each of them gains over it.
+
+    ``runs``: by id; with a value of the metric.
+    ``best``: the id of the one with the best value; ``name`` is its name.
+    ``not_tested``: further runs that it is the best of: they count for Holm's adjustment.
+    """
+    leader = runs[best]
+    entry = _entry(leader, metric)
+    if entry is None or not isinstance(leader, Evaluation):
         return None
-    like = replace(evaluation.asking(sections=(metric,)), rows=None)
-    best, answer, rivals_of_answer = _best(like, metric, entry)
-    value = best.metrics.get(metric, math.nan)
-    reason = "" if math.isfinite(value) else best.undefined.get(metric, "no reason is known")
-    end = {"higher": entry.high, "lower": entry.low}.get(entry.better, 0.0)
-    constant = ConstantAnswer(
-        metric,
-        None if answer is None else evaluation.labels[answer],
-        value,
-        reason,
-        run,
-        guessed=bool(reason) and entry.interval == "atanh",
-        unbeatable=entry.better == "nearest zero" or _off(entry, value) <= _off(entry, end),
-        better=entry.better,
-        confidence_level=evaluation.confidence_level,
-    )
-    ours = evaluation.metrics[metric]
-    against = 0.0 if constant.guessed else value
-    if constant.unbeatable or not (math.isfinite(against) and math.isfinite(ours)):
+    constant, n_answers = _best_answer(leader, metric, entry)
+    constant = replace(constant, run=name, not_tested=not_tested)
+    if constant.unbeatable or not math.isfinite(constant.against):
         return constant
-    sign = 1.0 if entry.better == "higher" else -1.0
-    pair = _pair(evaluation, like, metric, answer, bool(reason))
-    size, tail, drawn = 0.0, others, np.zeros(0)
-    degrees, exact, unpaired = math.inf, math.nan, ""
-    if isinstance(pair, str):
-        unpaired, degrees = pair, own_degrees(evaluation, metric)
-        size = math.hypot(*(own_error(one, metric) for one in ((evaluation,) if reason else (evaluation, best))))
-        tail += 0 if rivals is None else rivals.shape[1] - 1
-    else:
-        first, second, rows = pair
-        size = standard_error(first - second, rows.weights, rows.clusters)
-        both = np.column_stack((first, second))
-        degrees = float(degrees_of_pairs(both, rows.actual, rows.weights, rows.clusters)[0, 1])
-        error, few, share = at_end(evaluation, metric)
-        if not share or evaluation.size_of(metric) == evaluation.n_samples:  # no row tells what a precision of 1 is of
-            exact = _exact(first + ours, second + against, rows)
-        if share and math.isnan(exact):
-            size, degrees = math.hypot(size, error), min(degrees, few)
-        if rivals is not None:
-            drawn = _largest(rivals - (sign * second)[:, None], rows, seed)
-    gain = sign * (ours - against) + 0.0
-    if not math.isfinite(size):
-        return replace(constant, difference=sign * gain, unpaired=unpaired)
-    level = evaluation.confidence_level
-    pvalue, low, high = _judged(gain, size, degrees, exact, level, drawn, tail, rivals_of_answer)
-    ends = (low, high) if sign > 0 else (-high, -low)
-    low, high = np.clip(ends, entry.low - against, entry.high - against).tolist()
-    return replace(
-        constant, difference=sign * gain, standard_error=size, low=low, high=high, pvalue=pvalue, unpaired=unpaired
+    gaps = {}
+    answered: Evaluation | None = None
+    for run_id, evaluation in runs.items():
+        if not isinstance(evaluation, Evaluation) or not math.isfinite(evaluation.metrics.get(metric, math.nan)):
+            continue
+        if constant.guessed or _has_exact_test(evaluation, metric, entry):
+            gaps[run_id] = _gap_from_zero(evaluation, metric, entry)
+            continue
+        with_rows = _with_rows(evaluation, metric, constant)
+        if answered is None or why_unpaired(with_rows, answered) is not None:
+            answered = constant_evaluation(with_rows, metric, constant.answer)  # of all runs of the same rows
+        assert answered is not None  # they are evaluations of single labels
+        gaps[run_id] = paired_differences(with_rows, answered, metrics=[metric])[metric]
+    pvalues = [_two_sided_over_answers(gap, constant, n_answers) for gap in gaps.values()]
+    adjusted = holm([*pvalues, *[1.0] * not_tested])[: len(gaps)]
+    by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
+    gap = gaps[best]
+    constant = replace(
+        constant,
+        difference=gap.difference,
+        standard_error=gap.standard_error,
+        low=gap.low,
+        high=gap.high,
+        pvalue=by_run[best],
+        unpaired="" if constant.guessed else _why_unpaired(leader, metric, constant),
+        by_run=by_run,
     )
+    each = {run_id: constant.for_run(run_id, "", runs[run_id].metrics[metric]) for run_id in by_run}
+    return replace(constant, shown=tuple(run_id for run_id, one in each.items() if one.shown_better))
 
 
 def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label | None) -> Evaluation | None:
@@ -270,35 +287,71 @@ def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_o
     return evaluate_rows(replace(rows, predicted_codes=predicted, source=source, segments=()), like)
 
 
-def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int | None, int]:
-    """The best constant answer from one row per class, and the number of answers that may be the best."""
-    totals = like.confusion_matrix.counts.sum(axis=1)
+def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[ConstantAnswer, int]:
+    """The best constant answer, from one row per class, and the number of answers that may be the best one.
+
+    Of equal ones it is the most frequent class.
+    """
+    like = replace(evaluation.asking(sections=(metric,)), rows=None)
     rows = _of_classes(like)
+    n_answers = 1
     if entry.needs == "probabilities":
-        return _constant(like, rows, None, like.statistics.ranking_only), None, 1
-    tried = []
-    for k in _answers(like, metric, totals):
-        one = _constant(like, rows, k)  # not kept: each has a matrix of its own
-        tried.append((k, one.metrics.get(metric, math.nan), one.influence(metric)))
-    tried.sort(key=lambda one: _off(entry, one[1]))  # of equal ones the most frequent
-    (answer, value, psi), *worse = tried
-    best = _constant(like, rows, answer)
-    if psi is None or not math.isfinite(value):
-        return best, answer, 1
-    squares = like.statistics.squares
-    weights = rows.weights
-    if squares is not None:  # as so many whole rows as Kish's number says
-        weights = np.rint(totals[totals > 0] * totals.sum() / squares.matrix.counts.sum()).astype(np.int64)
-    close = 1
-    for _, theirs_value, theirs in worse:
-        gap = abs(value - theirs_value)
-        if theirs is not None and gap < -ndtri((1 - like.confidence_level) / 2) * standard_error(psi - theirs, weights):
-            close += 1
-    return best, answer, close
+        answer = None
+        best = _constant(like, rows, None, like.statistics.ranking_only)
+        value = best.metrics.get(metric, math.nan)
+    else:
+        values = {}
+        influence = {}
+        for k in _answers(like, metric):  # no evaluation is kept: each has a matrix of its own
+            tried = _constant(like, rows, k)
+            values[k] = tried.metrics.get(metric, math.nan)
+            influence[k] = tried.influence(metric)
+        answer = min(values, key=lambda k: _off(entry, values[k]))
+        best = _constant(like, rows, answer)
+        value = values[answer]
+        n_answers = sum(_may_be_best(k, answer, values, influence, rows, evaluation) for k in values)
+    reason = "" if math.isfinite(value) else best.undefined.get(metric, "no reason is known")
+    best_value = {"higher": entry.high, "lower": entry.low}.get(entry.better, 0.0)
+    unbeatable = entry.one_sided or entry.better == "nearest zero" or _off(entry, value) <= _off(entry, best_value)
+    constant = ConstantAnswer(
+        metric,
+        None if answer is None else evaluation.labels[answer],
+        value,
+        reason,
+        guessed=bool(reason) and entry.interval == "atanh",
+        unbeatable=unbeatable,
+        better=entry.better,
+        confidence_level=evaluation.confidence_level,
+    )
+    return constant, n_answers
 
 
-def _answers(like: Evaluation, metric: str, totals: Any) -> Iterator[int]:
+def _may_be_best(
+    answer: int, best: int, values: Mapping[int, float], influence: Mapping[int, FloatArray | None], rows: Predictions,
+    evaluation: Evaluation,
+) -> bool:  # fmt: skip
+    """True if a constant answer is not clearly worse than the best one, whose value was selected."""
+    ours = influence[answer]
+    of_best = influence[best]
+    if answer == best or ours is None or of_best is None:
+        return answer == best
+    reach = normal_quantile(evaluation.confidence_level) * standard_error(ours - of_best, rows.weights)
+    return abs(values[answer] - values[best]) < reach
+
+
+def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers: int) -> float:
+    """The p-value of a run's difference from the best constant answer.
+
+    That the run is better is shown against each of the answers that may be the best, and needs no adjustment. That it
+    is worse may be due to the selection of the highest among them: this is adjusted by Bonferroni.
+    """
+    behind = gap.difference > 0 if constant.better == "lower" else gap.difference < 0
+    return min(1.0, gap.pvalue * n_answers) if behind else gap.pvalue
+
+
+def _answers(like: Evaluation, metric: str) -> Iterator[int]:
     """Classes to try as the constant answer, the most frequent first."""
+    totals = like.confusion_matrix.counts.sum(axis=1)
     order = np.argsort(-totals, kind="stable")
     wanted = list(order[:MOST_ANSWERS])
     if like.prices is not None:
@@ -308,84 +361,82 @@ def _answers(like: Evaluation, metric: str, totals: Any) -> Iterator[int]:
     return (int(k) for k in dict.fromkeys(wanted))
 
 
-def _pair(
-    evaluation: Evaluation, like: Evaluation, metric: str, answer: int | None, undefined: bool
-) -> tuple[FloatArray, FloatArray, Predictions] | str:
-    """Influence values of the evaluation and of the constant answer by row, and the rows; else why there are none.
+def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> str:
+    """Why the difference from the constant answer is not paired; empty where it is."""
+    rows = _with_rows(evaluation, metric, constant)
+    if rows.rows is None:
+        return NOT_KEPT
+    return _NO_ERROR if rows.influence(metric) is None else ""
 
-    Of rows that were not kept the cells of the confusion matrix stand for those of one actual and predicted class.
+
+def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
+    """The evaluation with its rows; of rows that were not kept the cells of the confusion matrix stand for them.
+
+    It has none where cells cannot stand for rows: for probabilities, sampling weights and clusters.
     """
-    rows, ours = evaluation.rows, evaluation
-    if rows is None:
-        if answer is None or evaluation.statistics.squares is not None or evaluation.cluster_errors is not None:
-            return "the predictions by row were not kept"
-        counts = evaluation.confusion_matrix.counts
-        actual, predicted = np.nonzero(counts)
-        rows = Predictions(evaluation.labels, Codes(actual), Codes(predicted), weights=counts[actual, predicted])
-        ours = evaluate_rows(rows, like)
-    assert isinstance(rows, Predictions)  # of single labels
-    first = ours.influence(metric)
-    if first is None:
-        return "no error by row is known"
-    if undefined:
-        return first, np.zeros(len(rows)), rows
-    second = _constant(like, rows, answer, evaluation.statistics.ranking_only).influence(metric)
-    return "no error by row is known" if second is None else (first, second, rows)
+    if evaluation.rows is not None or constant.answer is None or not _is_of_independent_rows(evaluation):
+        return evaluation
+    counts = evaluation.confusion_matrix.counts
+    actual, predicted = np.nonzero(counts)
+    cells = Predictions(evaluation.labels, Codes(actual), Codes(predicted), weights=counts[actual, predicted])
+    return evaluate_rows(cells, replace(evaluation.asking(sections=(metric,)), rows=None))
 
 
-def _exact(first: FloatArray, second: FloatArray, rows: Predictions) -> float:
-    """McNemar's exact p-value if both metrics are shares of all rows, each row a hit or a miss; else NaN."""
-    if rows.clusters is not None or (rows.weights is not None and rows.weights.dtype.kind != "i"):
-        return math.nan
-    if not all(np.all(np.minimum(np.abs(x), np.abs(x - 1)) < 1e-9) for x in (first, second)):
-        return math.nan
-    times: IntArray = np.ones(len(first), dtype=np.int64) if rows.weights is None else rows.weights.astype(np.int64)
-    gap = first - second
-    only = int(times[gap > 0.5].sum()), int(times[gap < -0.5].sum())
-    return float(binomial_pvalues(*only)[0]) if any(only) else 1.0
+def _is_of_independent_rows(evaluation: Evaluation) -> bool:
+    """True if the counts are numbers of independent rows: no sampling weights, and no clusters."""
+    return evaluation.statistics.squares is None and evaluation.cluster_errors is None
 
 
-def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
-    """The largest error of a run's gain in each draw, in standard errors, ascending."""
-    joint = covariance(gains, rows.weights, rows.clusters)
-    variance = np.diag(joint)
-    has_error = variance > _ROUNDING * max(float(variance.max()), np.finfo(float).tiny)
-    if has_error.sum() < 2:
-        return np.zeros(0)
-    draws = inference.error_draws(joint[np.ix_(has_error, has_error)], N_DRAWS, seed) / np.sqrt(variance[has_error])
-    return np.sort(draws.max(axis=1))
+def _has_exact_test(evaluation: Evaluation, metric: str, entry: Metric) -> bool:
+    """True if Fisher's exact test answers whether the metric differs from 0, its value without association."""
+    if not entry.association or not _is_of_independent_rows(evaluation):
+        return False
+    table = _two_by_two(evaluation, metric, entry)
+    return table is not None and bool(np.all(table == np.rint(table)))
 
 
-def _judged(
-    gain: float, error: float, degrees: float, exact: float, level: float, drawn: FloatArray, others: int, answers: int
-) -> tuple[float, float, float]:
-    """Two-sided p-value and matching interval of the best of several runs over the best of several answers.
+def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
+    """The table of two classes or groups that a metric is a function of, actual by predicted; None of more classes.
 
-    ``drawn``: the largest of the runs' errors, ascending; none of a single run.
-    ``others``: further runs, taken as independent (Šidák).
-    ``answers``: those that may be the best one: that the run is worse than one of them is adjusted (Bonferroni).
+    Of groups it counts a mismatch as a hit of its group, as their correlation does.
     """
+    step = evaluation.catalog.find(metric)[1].get("step")
+    if entry.of == "binary":
+        six = evaluation.binary
+        if six is None:
+            return None
+        return np.array([[six.tp + six.imp, six.fn], [six.fp, six.tn + six.imn]])
+    counts = evaluation.confusion_matrix.counts
+    if step is not None:
+        reduced = evaluation.reduced[decode_label(step)]
+        counts = reduced.counts + np.diag(reduced.mismatches)
+    return counts if counts.shape == (2, 2) else None
 
-    def above(statistic: float) -> float:
-        """The probability that the best of equal runs leads by this much."""
-        below = float(ndtr(statistic)) ** (1 + others)
-        if len(drawn):
-            place = np.searchsorted(drawn, statistic, side="right")
-            below = min(below, float(place) / (1 + len(drawn)) * float(ndtr(statistic)) ** others)
-        return max(1 - below, float(ndtr(-statistic)))
 
-    statistic = math.copysign(math.inf, gain) if error == 0 and gain else gain / error if error else 0.0
-    if math.isfinite(exact):
-        statistic, degrees = math.copysign(-float(ndtri(exact / 2)), gain), math.inf
-        error = abs(gain / statistic) if gain and statistic else error
-    normal = float(as_normal(np.array([statistic]), np.array([degrees]))[0])
-    one_sided = above(normal) if gain > 0 else answers * float(ndtr(normal))
-    near, far = 0.0, 40.0
-    alpha = (1 - level) / 2
-    for _ in range(60):
-        middle = (near + far) / 2
-        near, far = (near, middle) if above(middle) <= alpha else (middle, far)
-    reaches = (far, -float(ndtri(alpha / answers)))
-    if math.isfinite(degrees):
-        reaches = tuple(-float(stdtrit(min(degrees, 1e9), ndtr(-reach))) for reach in reaches)  # type: ignore[assignment]
-    return min(1.0, 2 * one_sided), gain - reaches[0] * error, gain + reaches[1] * error
+def _gap_from_zero(evaluation: Evaluation, metric: str, entry: Metric) -> Difference:
+    """A correlation or kappa less 0, the value of guessing, with its own interval.
+
+    The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives are. Any other is
+    that of the interval: it is at most 5 % exactly where the 95 % interval leaves out 0.
+    """
+    value = evaluation.metrics[metric]
+    interval = evaluation.intervals.get(metric, (math.nan, math.nan))
+    error = own_error(evaluation, metric)
+    if _has_exact_test(evaluation, metric, entry):
+        table = np.rint(_two_by_two(evaluation, metric, entry)).astype(np.int64)
+        pvalue = float(fisher_exact(table).pvalue)
+    else:
+        statistic = value / error if error > 0 else math.nan
+        with np.errstate(divide="ignore"):
+            low, high = np.arctanh(interval).tolist()  # the interval is symmetric on this scale
+        if math.isfinite(high - low) and low < high:
+            reach = normal_quantile(evaluation.confidence_level, own_degrees(evaluation, metric))
+            statistic = (low + high) / (high - low) * reach
+        pvalue = _two_sided(statistic, own_degrees(evaluation, metric))
+    return Difference(metric, value, 0.0, value, error, *interval, pvalue)
+
+
+def _two_sided(statistic: float, degrees: float) -> float:
+    """The two-sided p-value of a statistic with Student's distribution, or the normal one of infinite degrees."""
+    tail = stdtr(degrees, -abs(statistic)) if math.isfinite(degrees) else ndtr(-abs(statistic))
+    return 2 * float(tail)

@@ -310,6 +310,7 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
         clusters=clusters,
         ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
         share_size=_share_size(evaluations, name),
+        of_same_rows=_of_same_rows(evaluations, name),
     )
     if entry.function.of_labels:  # no prediction moves it: a share's interval would let it differ
         return replace(pairs, shares=None, share_size=math.nan)
@@ -320,6 +321,18 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
     """The least effective number of rows that a share is of; NaN of other metrics."""
     sizes = [evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)]
     return float(np.min(sizes, initial=math.inf)) if sizes else math.nan
+
+
+def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
+    """Return False if a metric is a share of another number of rows in each evaluation, as precision is.
+
+    Effective numbers of rows of sampling weights and clusters depend on the value: they do not tell.
+    """
+    rows = evaluations[0].rows
+    if rows is None or rows.clusters is not None or (rows.weights is not None and rows.weights.dtype.kind == "f"):
+        return True
+    sizes = {e.size_of(name) for e in evaluations if isinstance(e, Evaluation)}
+    return len({size for size in sizes if math.isfinite(size)}) < 2
 
 
 def _paired_difference(

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among
-from cmtrack.comparison.constant import ConstantAnswer, constant_answer
+from cmtrack.comparison.constant import ConstantAnswer, constant_of_runs
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import at_end, own_degrees, own_error, paired_by, why_no_error
 from cmtrack.comparison.run import Candidate
@@ -197,8 +197,8 @@ class Ranking:
     margin : float or None
         What a tie-breaker may give up against the leader; None: one standard error of each one's difference.
     constants : tuple of ConstantAnswer
-        For each metric of the criterion the best constant answer, and what the best run gains over it. For models its
-        mean over the blocks, and the leader's gain; the p-value is adjusted for the number of models (Bonferroni).
+        For each metric of the criterion the best constant answer, and what the best run gains over it, with the
+        p-value of each run, adjusted by Holm over all of them. For models its mean over the blocks, and their gains.
     rank_distribution : ndarray of shape (R, R)
         ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
     pvalues : ndarray of shape (R, R)
@@ -381,7 +381,7 @@ def rank(
     picked_from = 1 if criterion.pareto else len(runs) + others
     if picked_from > 1:
         runs = _allow_for_selection(runs, criterion, evidence, confidence_level, seed, others)
-    constants = _constants(runs, candidates, criterion, evidence, others, seed)
+    constants = _constants(runs, candidates, criterion, evidence, others)
     return Ranking(runs, criterion, confidence_level, decision, margin, constants, picked_from=picked_from, **arrays)
 
 
@@ -395,18 +395,14 @@ def judged_by(
 
 
 def _constants(
-    runs: Sequence[Ranked], candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, others: int,
-    seed: int,
-) -> tuple[ConstantAnswer, ...]:  # fmt: skip
-    """The constant answer for each metric, against the run with the best value."""
+    runs: Sequence[Ranked], candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, others: int
+) -> tuple[ConstantAnswer, ...]:
+    """The constant answer for each metric, and what each run gains over it."""
     made = []
+    evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
     for m, name in enumerate(criterion.metrics):
         best = runs[0] if criterion.single else candidates[int(evidence.values[:, m].argmax())]
-        held, of_metric = evidence.places[0], evidence.places[1] == m
-        paired = any(candidates[r].run_id == best.run_id for r in held[of_metric])
-        rivals = evidence.psi[:, of_metric] if paired else None
-        more = len(candidates) - (int(of_metric.sum()) if paired else 1) + others
-        made.append(constant_answer(best.evaluation, name, run=best.name, rivals=rivals, others=more, seed=seed))
+        made.append(constant_of_runs(evaluations, name, best.run_id, name=best.name, not_tested=others))
     return tuple(filter(None, made))
 
 

@@ -105,6 +105,8 @@ _TITLES = {
 }  # fmt: skip
 """Of metrics whose names are abbreviations."""
 _TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
+_ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
+"""Always answering the other side makes none of these errors."""
 
 SIX = (
     _count("tp", "hits of the positive group"),
@@ -114,18 +116,18 @@ SIX = (
     _count("tn", "hits of the negative group"),
     _count("imn", "intragroup mismatches of the negative group"),
     _binary("accuracy", Proportion(("tp", "tn"), BinaryCounts._fields), "(TP + TN) / n", _TABLE_5),
-    _binary("recall", RECALL, "TP / (TP + FN + IMP)", _TABLE_5, headline=True),
-    _binary("specificity", SPECIFICITY, "TN / (TN + FP + IMN)", _TABLE_5, headline=True),
+    _binary("recall", RECALL, "TP / (TP + FN + IMP)", _TABLE_5, headline=True, one_sided=True),
+    _binary("specificity", SPECIFICITY, "TN / (TN + FP + IMN)", _TABLE_5, headline=True, one_sided=True),
     _binary("precision", PRECISION, "TP / (TP + FP + IMP)", _TABLE_5, headline=True),
     _binary("npv", Proportion(("tn",), PREDICTED_NEGATIVE), "TN / (TN + FN + IMN)", _TABLE_5),
-    _binary("fnr", Proportion(("fn",), ACTUAL_POSITIVE), "FN / (TP + FN + IMP)", _TABLE_5, better="lower"),
-    _binary("fpr", FALL_OUT, "FP / (TN + FP + IMN)", _TABLE_5, better="lower"),
+    _binary("fnr", Proportion(("fn",), ACTUAL_POSITIVE), "FN / (TP + FN + IMP)", _TABLE_5, **_ERROR_OF_A_SIDE),
+    _binary("fpr", FALL_OUT, "FP / (TN + FP + IMN)", _TABLE_5, **_ERROR_OF_A_SIDE),
     _binary("fdr", Proportion(("fp",), PREDICTED_POSITIVE), "FP / (TP + FP + IMP)", _TABLE_5, better="lower"),
     _binary("for", FALSE_OMISSION, "FN / (TN + FN + IMN)", _TABLE_5, better="lower"),
-    _binary("pimr", Proportion(("imp",), ACTUAL_POSITIVE), "IMP / (TP + FN + IMP)", _RATES, better="lower"),
-    _binary("nimr", Proportion(("imn",), ACTUAL_NEGATIVE), "IMN / (TN + FP + IMN)", _RATES, better="lower"),
-    _binary("ppimr", Proportion(("imp",), PREDICTED_POSITIVE), "IMP / (TP + FP + IMP)", _RATES, better="lower"),
-    _binary("npimr", Proportion(("imn",), PREDICTED_NEGATIVE), "IMN / (TN + FN + IMN)", _RATES, better="lower"),
+    _binary("pimr", Proportion(("imp",), ACTUAL_POSITIVE), "IMP / (TP + FN + IMP)", _RATES, **_ERROR_OF_A_SIDE),
+    _binary("nimr", Proportion(("imn",), ACTUAL_NEGATIVE), "IMN / (TN + FP + IMN)", _RATES, **_ERROR_OF_A_SIDE),
+    _binary("ppimr", Proportion(("imp",), PREDICTED_POSITIVE), "IMP / (TP + FP + IMP)", _RATES, **_ERROR_OF_A_SIDE),
+    _binary("npimr", Proportion(("imn",), PREDICTED_NEGATIVE), "IMN / (TN + FN + IMN)", _RATES, **_ERROR_OF_A_SIDE),
     _binary("f1", lambda b: 2 * b.tp / (b.actual_positives + b.predicted_positives),
             "2 TP / (P_actual + P_predicted)", _TABLE_2, interval="wald", headline=True),
     _binary("fowlkes_mallows", lambda b: b.tp / np.sqrt(b.actual_positives * b.predicted_positives),
@@ -141,7 +143,7 @@ SIX = (
     _binary("markedness", lambda b: PRECISION(b) - FALSE_OMISSION(b),
             "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
     _binary("matthews_corrcoef", _matthews, "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
-            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True, **MATTHEWS),
+            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True, association=True, **MATTHEWS),
 )  # fmt: skip
 """The metrics of the six counts."""
 

@@ -453,7 +453,8 @@ def _parts(log: bool) -> tuple[Metric, ...]:
     words = {"low": 0.0, "high": highest, "source": _CORP}
     of = " by log loss" if log else ""
     return (
-        _metric(f"{prefix}miscalibration", Part("miscalibration", log), better="lower", title=f"miscalibration{of}",
+        _metric(f"{prefix}miscalibration", Part("miscalibration", log), better="lower", one_sided=True,
+                title=f"miscalibration{of}",
                 formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too", **words),
         _metric(f"{prefix}discrimination", Part("discrimination", log), better="higher", title=f"discrimination{of}",
                 formula=f"{loss} of the share of positives − that after isotonic recalibration", **words),
@@ -463,7 +464,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
 
 
 CALIBRATION = Section("calibration", "Calibration of the positive group's score", (
-    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="square", headline=True,
+    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="square", headline=True, one_sided=True,
             title="calibration error", brief="calibration error", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
             reason="none of the 15 bins holds two rows",
             formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, less its bias: a lower bound"),

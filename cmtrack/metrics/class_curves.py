@@ -445,7 +445,7 @@ CLASS_CURVES = (
            formula="the class's probability, the class against all others", source="DeLong et al. (1988)", **_EACH),
     Metric("class/<label>/average_precision", OfEach(PRECISION), interval="logit", brief="AP", few_errors=True,
            formula="the same by precision and recall", source="Boyd, Eng & Page (2013)", **_EACH),
-    Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower",
+    Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower", one_sided=True,
            formula="calibration/error of the class's probability", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
            **_CALIBRATION),
     Metric("class/<label>/calibration_pvalue", OfEach(PValue()), interval="", better="", brief="calibration p",

@@ -72,7 +72,7 @@ def _section(title: str, prefix: str, headline: bool) -> Section:
     usual: dict[str, Any] = {"of": "confidence", "headline": False, "low": 0.0, "high": 1.0}
     return Section("confidence", title, (
         Metric(f"{prefix}error", Error(), better="lower", interval="square", title="calibration error of confidence",
-               brief="confidence error", source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
+               one_sided=True, brief="confidence error", source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
                reason="none of the 15 bins holds two rows",
                formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, less its bias: a "
                "lower bound",
@@ -80,7 +80,7 @@ def _section(title: str, prefix: str, headline: bool) -> Section:
         Metric(f"{prefix}pvalue", PValue(), better="", interval="", title="p-value of the confidence's calibration",
                brief="confidence p", source=PVALUE_SOURCE,
                formula="small: hits are more or fewer than the hit probabilities say", **usual),
-        Metric(f"{prefix}miscalibration", Part("miscalibration"), better="lower", interval="",
+        Metric(f"{prefix}miscalibration", Part("miscalibration"), better="lower", one_sided=True, interval="",
                title="miscalibration of the confidence", source="Dimitriadis, Gneiting & Jordan (2021)",
                formula="Brier score of the hits − that after isotonic recalibration", **usual),
         Metric(f"{prefix}aurc", AURC, better="lower", interval="log", title="area under risk by coverage", brief="AURC",

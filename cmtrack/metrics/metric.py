@@ -93,6 +93,12 @@ class Metric:
     few_errors : bool, default False
         Whether few wrong predictions make most of its error. Its interval is then that of the samples and one more,
         half of it flipped (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
+    one_sided : bool, default False
+        Whether an answer without a model reaches its best value, as always answering "yes" reaches a recall of 1. No
+        comparison with the best constant answer is made then.
+    association : bool, default False
+        Whether 0 means that the predicted label says nothing of the actual one, as of correlations and Cohen's kappa.
+        Of two classes or groups, Fisher's exact test then says whether it differs from 0.
 
     Notes
     -----
@@ -129,6 +135,8 @@ class Metric:
     reason: str = ""
     needs: str = ""
     few_errors: bool = False
+    one_sided: bool = False
+    association: bool = False
 
     def __post_init__(self) -> None:
         usual = RANGES.get(self.interval)

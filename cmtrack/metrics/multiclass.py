@@ -283,7 +283,8 @@ _multiclass = _of_table("multiclass", _SOKOLOVA)
 _reduced = _of_table("reduced/<step>", f"{_MARKOULIDAKIS}, Tables 3 and 4")
 _spans = _of_table("spans", _SEQEVAL, of="spans", reason="no actual spans")
 _beyond_chance = {
-    "of": "whole table", "low": -1.0, "reason": "all samples are of one actual or one predicted class",
+    "of": "whole table", "low": -1.0, "association": True,
+    "reason": "all samples are of one actual or one predicted class",
 }  # fmt: skip
 _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
@@ -340,7 +341,7 @@ REDUCED = Section("reduced", "Grouped: {step}", (
              "R_K of the groups; a mismatch counts as agreement of its group", source=_GORODKIN, interval="atanh",
              **MATTHEWS, **(_beyond_chance | {"reason": "all samples are of one actual or one predicted group"})),
     _reduced("mismatch_rate", Share(_mismatch), "Σ IM_g / n", source=f"{_MARKOULIDAKIS}, eq. 7", interval="wilson",
-             better="lower", headline=True),
+             better="lower", headline=True, one_sided=True),
     *GROUPS,
 ))  # fmt: skip
 

@@ -155,7 +155,7 @@ class Paired:
         cls, values: FloatArray, psi: FloatArray, *, bounds: tuple[float, float],
         answers: Sequence[npt.NDArray[Any]] | None = None, actual: IntArray | None = None,
         weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None,
-        ends: FloatArray | None = None, share_size: float = math.nan,
+        ends: FloatArray | None = None, share_size: float = math.nan, of_same_rows: bool = True,
     ) -> Paired:  # fmt: skip
         """Everything that differences need, by products of matrices.
 
@@ -171,11 +171,15 @@ class Paired:
             count where two have no other error, and where the third is true: of shares of other rows for each run.
         ``share_size``: effective number of rows of a share of other rows for each run, such as a precision: runs that
             are alike in every row have the same ones. NaN of metrics that are no shares.
+        ``of_same_rows``: False where shares have different denominators, as precisions do. A precision of 1 moves with
+            no row, so that the influence values do not show which rows it is a share of.
         """
         joint = covariance(psi, weights, clusters)
         variance = np.diag(joint)
         error = root(variance[:, None] + variance - 2 * joint, variance)
-        hits, shares = _shares(values, psi, actual, weights, clusters)
+        shares = None
+        if of_same_rows:
+            hits, shares = _shares(values, psi, actual, weights, clusters)
         off_diagonal = ~np.eye(len(values), dtype=bool)
         equal_values = np.abs(values[:, None] - values) <= SAME * np.abs(values).max(initial=0)
         if shares is not None:

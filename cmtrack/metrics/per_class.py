@@ -119,7 +119,7 @@ _MARKOULIDAKIS = "Markoulidakis et al. (2021)"
 CLASS = Section("class", "Each class", (
     Metric("class/<label>/precision", PRECISION, interval="wilson", formula="C_ii / predicted total",
            source=_SOKOLOVA, reason=_NEVER, **_SHARE),
-    Metric("class/<label>/recall", RECALL, interval="wilson", formula="C_ii / actual total",
+    Metric("class/<label>/recall", RECALL, interval="wilson", one_sided=True, formula="C_ii / actual total",
            source=_SOKOLOVA, reason=_NO_ACTUAL, **_SHARE),
     Metric("class/<label>/f1", F1, formula="2 C_ii / (actual + predicted total)",
            source="van Rijsbergen (1979)", reason=_NEITHER, **_SHARE),
@@ -130,7 +130,8 @@ CLASS = Section("class", "Each class", (
 GROUPS = (
     Metric("reduced/<step>/<group>/precision", PRECISION, interval="wilson", formula="TP_g / (TP_g + FP_g + IM_g)",
            source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEVER, **_SHARE),
-    Metric("reduced/<step>/<group>/recall", RECALL, interval="wilson", formula="TP_g / (TP_g + FN_g + IM_g)",
+    Metric("reduced/<step>/<group>/recall", RECALL, interval="wilson", one_sided=True,
+           formula="TP_g / (TP_g + FN_g + IM_g)",
            source=f"{_MARKOULIDAKIS}, Table 4", reason=_NO_ACTUAL, **_SHARE),
     Metric("reduced/<step>/<group>/f1", F1, formula="2 TP_g / (actual + predicted total)",
            source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEITHER, **_SHARE),

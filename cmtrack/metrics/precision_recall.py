@@ -241,7 +241,7 @@ PRECISION_RECALL = (
     Metric("binary/average_precision", PRECISION, interval="logit", reason=_NO_POSITIVES, brief="AP", few_errors=True,
            formula="Σ (recall step) · precision; with mismatches at most the ceiling", **_AP),
     Metric("binary/average_precision_ceiling", Ceiling(), interval="wilson", reason="a group has no samples",
-           title="ceiling of the average precision", brief="AP ceiling", headline=False,
+           one_sided=True, title="ceiling of the average precision", brief="AP ceiling", headline=False,
            formula="largest recall that any threshold reaches", **_AP),
     Metric("binary/average_precision_normalized", NormalizedPrecision(), interval="logit",
            reason="there are no actual positives, or the ceiling is 0", title="normalised average precision",

@@ -387,7 +387,7 @@ AREAS = (
     Metric("binary/roc_auc", AREA, interval="logit", reason=_NO_SIDE, title="area under the ROC curve", brief="ROC AUC",
            formula="area under (FPR, TPR); with mismatches at most the ceiling", **_AREA),
     Metric("binary/roc_auc_ceiling", Ceiling(), interval="wilson", reason=_NO_SIDE, title="ceiling of the ROC curve",
-           brief="ROC ceiling", formula="largest recall that any threshold reaches", **_AREA),
+           one_sided=True, brief="ROC ceiling", formula="largest recall that any threshold reaches", **_AREA),
     Metric("binary/roc_auc_normalized", NORMALIZED, interval="logit", reason=f"{_NO_SIDE} or the ceiling is 0",
            title="normalised area under the ROC curve", brief="normalised AUC", headline=False,
            formula="roc_auc / roc_auc_ceiling; chance is 1/2", **_AREA),

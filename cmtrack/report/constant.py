@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
+from cmtrack.comparison import Comparison, ConstantAnswer, Ranked, Ranking
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import Catalog
+from cmtrack.metrics.intervals import Interval
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 
@@ -26,16 +27,17 @@ def p_of(constant: ConstantAnswer) -> str:
 
 
 def constant_sentence(
-    constant: ConstantAnswer, shown: str, *, several: str = "", positive: Label | None = None,
-    catalog: Catalog = BUILT_IN, say: Callable[[str], str] = quoted,
+    constant: ConstantAnswer, shown: str, *, interval: Interval | None = None, several: str = "",
+    positive: Label | None = None, catalog: Catalog = BUILT_IN, say: Callable[[str], str] = quoted,
 ) -> str:  # fmt: skip
-    """The sentence on a run not shown to be better than the constant answer; empty if it is.
+    """Return the sentence on a run that is not shown to be better than the constant answer; empty if it is.
 
     "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
     (p < 0.001)."
 
     ``shown``: the run's value.
-    ``several``: the noun for one of several that it is the best of: "run" or "model".
+    ``interval``: the run's, which decides the digits of the constant answer's value.
+    ``several``: "run" or "model" if none of several is shown to be better, of which it is the best.
     ``positive``: of the two groups, for the metric's title.
     ``catalog``: that has the title.
     ``say``: how a sentence names a run.
@@ -47,7 +49,7 @@ def constant_sentence(
         strategy = "giving each class its share"
         if constant.answer is not None:
             strategy = f"always answering {quoted(constant.answer)}"
-        than = f"{strategy}, which needs no model ({fmt.number(constant.value)})"
+        than = f"{strategy}, which needs no model ({fmt.number(constant.value, interval)})"
     who = f"No {several}" if several else say(constant.run)
     claim = "has" if several else "has no"
     if constant.ahead:
@@ -59,7 +61,7 @@ def constant_sentence(
 
 
 def warning_clause(ranking: Ranking) -> str:
-    """The same in a clause, ", not better than always “worse”"; empty where the best run is shown to be better."""
+    """Return the same in a clause, ", not better than always “worse”"; empty if the best run is shown to be better."""
     one = next((constant for constant in ranking.constants if constant.warns), None)
     if one is None:
         return ""
@@ -68,16 +70,51 @@ def warning_clause(ranking: Ranking) -> str:
 
 
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
-    """The sentences of a ranking, one for each metric in which no run is shown to beat the constant answer."""
-    positive, sentences, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
-    several = ranking.noun if ranking.picked_from > 1 or len(ranking.standings) > 1 else ""
-    for one in ranking.constants:
-        entry = next(entry for entry in ranking.standings if entry.name == one.run)
-        shown = fmt.number(entry.value, entry.interval)
-        if not ranking.criterion.single:
-            shown = fmt.number(entry.metrics[one.metric], entry.evaluation.intervals.get(one.metric))
-        sentences.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
+    """Return the sentences on runs that are not shown to beat the constant answer, for each metric of a ranking.
+
+    "No run" is said if every run was tested and none is shown to be better. Else a sentence names the best run by the
+    metric, and the run to take, if they are not shown to be better.
+    """
+    sentences = []
+    for constant in ranking.constants:
+        best = next(entry for entry in ranking.standings if entry.name == constant.run)
+        several = ""
+        if constant.none_shown and len(ranking.standings) > 1:
+            several = ranking.noun
+        sentences.append(_sentence_on(constant, best, ranking, several, say))
+        taken = ranking.foremost
+        if not several and taken is not best:
+            of_taken = constant.for_run(_key(taken, ranking), taken.name, _value_of(taken, constant.metric, ranking))
+            sentences.append(_sentence_on(of_taken, taken, ranking, "", say))
     return [sentence for sentence in sentences if sentence]
+
+
+def _sentence_on(
+    constant: ConstantAnswer, entry: Ranked, ranking: Ranking, several: str, say: Callable[[str], str]
+) -> str:
+    """Return the sentence on one run of a ranking; empty if it is shown to be better."""
+    interval = _interval_of(entry, constant.metric, ranking)
+    shown = fmt.number(_value_of(entry, constant.metric, ranking), interval)
+    positive = ranking.evaluation.positive
+    catalog = ranking.criterion.catalog
+    return constant_sentence(
+        constant, shown, interval=interval, several=several, positive=positive, catalog=catalog, say=say
+    )
+
+
+def _key(entry: Ranked, ranking: Ranking) -> str:
+    """Return what a constant answer knows a run by: its id; its name if it is a model."""
+    return entry.name if ranking.over else entry.run_id
+
+
+def _value_of(entry: Ranked, metric: str, ranking: Ranking) -> float:
+    """Return the value of a ranked run or model in a metric of the criterion."""
+    return entry.value if ranking.criterion.single else entry.metrics[metric]
+
+
+def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | None:
+    """Return the interval that is shown of a ranked run in a metric of the criterion."""
+    return entry.interval if ranking.criterion.single else entry.evaluation.intervals.get(metric)
 
 
 @dataclass(frozen=True)
@@ -99,7 +136,12 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
     """The rows below the runs of a ranking's table: constant answers, and runs of the same data without a value."""
     rows: dict[str, UnrankedRow] = {}
     for one in ranking.constants:
-        text = fmt.number(one.value) if math.isfinite(one.value) else UNDEFINED
+        if one.unbeatable:  # nothing is compared with it
+            continue
+        best = next(entry for entry in ranking.standings if entry.name == one.run)
+        text = UNDEFINED
+        if math.isfinite(one.value):  # in the digits of the run that it is compared with
+            text = fmt.number(one.value, _interval_of(best, one.metric, ranking))
         earlier = rows.get(one.words, UnrankedRow(one.words, "", CONSTANT, {}))
         reason = "; ".join(filter(None, (earlier.reason, one.reason)))
         rows[one.words] = replace(earlier, values=earlier.values | {one.metric: text}, reason=reason)

@@ -9,7 +9,6 @@ import numpy as np
 
 from cmtrack.comparison import constant_answer
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.compute import RARE
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
 from cmtrack.prevalence.fit import doubt
@@ -32,6 +31,14 @@ from cmtrack.report.formatting import (
 from cmtrack.report.probabilities import average, confidence, judgement
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
+LEAST_WITHOUT_COUNTS = 50
+"""Rows from which on a share stands without its counts: of fewer, one row moves it by more than 2 percentage points."""
+RARE_SHARE = 0.1
+"""Share of positives below which accuracy is not compared with the most frequent class: it says little of them."""
+GOOD_AREA = 0.8
+"""Area under the ROC curve from which on a score ranks well enough that the threshold is worth a word."""
+CLEAR = 0.01
+"""Largest p-value of a difference that is called clear: at 0.05 one in twenty equal models would be."""
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
 """The area that stands for all classes, where there are no two groups."""
 _SOURCES = (
@@ -76,10 +83,11 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """In brief: how much of the positive group was found, if there is one, and how many predictions are right."""
+    """Return the first sentences: on the positive group, if there is one, and on how many predictions are right."""
     parts = {_findings: "binary", _overall: "multiclass" if evaluation.none is None else "spans"}
-    by_part = [part(evaluation) for part, section in parts.items() if evaluation.has_section(section)]
-    return [sentences[0] for sentences in by_part if sentences]
+    by_part = {part: part(evaluation) for part, section in parts.items() if evaluation.has_section(section)}
+    found = by_part.pop(_findings, [])  # also why few are found
+    return [*found, *(sentences[0] for sentences in by_part.values() if sentences)]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
@@ -114,25 +122,35 @@ def _overall(evaluation: Evaluation) -> list[str]:
     if evaluation.none is not None:
         return _overall_spans(evaluation)
     accuracy = shown(evaluation, "multiclass/accuracy", percent_with_interval)
-    constant = constant_answer(evaluation, "multiclass/accuracy")
-    assert constant is not None  # accuracies of single labels have one
-    how = "not clearly different from"
-    if constant.shown_better or constant.shown_worse:
-        how = f"clearly {'better' if constant.ahead else 'worse'} than"
-    beside = (
-        f"This is {how} always predicting the most frequent class, {named(constant.answer)} "
-        f"({percent(constant.value)}; {p_of(constant)})."
-    )
-    if constant.unbeatable:
-        beside = f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."
-    out = [
+    overall = (
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is {accuracy} "
-        f"({level(evaluation.confidence_level)} interval). {beside}"
-    ]
+        f"({level(evaluation.confidence_level)} interval)."
+    )
+    out = [" ".join([overall, *_against_constant(evaluation)])]
     mcc = "multiclass/matthews_corrcoef"
     if math.isnan(evaluation.metrics[mcc]):
         return [*out, f"The Matthews correlation is undefined: {evaluation.undefined[mcc]}."]
     return [*out, f"The Matthews correlation is {shown(evaluation, mcc)} (0: guessing, 1: perfect)."]
+
+
+def _against_constant(evaluation: Evaluation) -> list[str]:
+    """Return the sentence that compares the accuracy with the most frequent class; none of rare positives."""
+    cells = evaluation.binary
+    if evaluation.positive is not None and cells is not None and 0 < cells.actual_positives < RARE_SHARE * cells.total:
+        return []
+    constant = constant_answer(evaluation, "multiclass/accuracy")
+    assert constant is not None  # accuracies of single labels have one
+    if constant.unbeatable:
+        return [f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."]
+    how = "not clearly different from"
+    if constant.shown_better or constant.shown_worse:
+        how = f"{'better' if constant.ahead else 'worse'} than"
+        how = f"clearly {how}" if constant.pvalue < CLEAR else how
+    ends = evaluation.intervals.get("multiclass/accuracy")
+    share = percent_with_interval(constant.value, ends).partition(" [")[0]  # in the digits of the accuracy
+    return [
+        f"This is {how} always predicting the most frequent class, {named(constant.answer)} ({share}; {p_of(constant)})."
+    ]
 
 
 def _classes(evaluation: Evaluation) -> list[str]:
@@ -199,14 +217,41 @@ def _findings(evaluation: Evaluation) -> list[str]:
     decided = "" if threshold is None else f"At a score of {number(threshold)} or more: "
     actual, called = cells.actual_positives, cells.predicted_positives
     finding = f"finds {recall} of {name}"
-    if 0 < actual < RARE and actual == round(actual):
+    if _needs_counts(cells.tp, actual):
         finding = f"finds {count(cells.tp)} of {counted(actual, 'sample')} of {name} ({recall})"
     right = f"{precision} of what it calls so is right" if called else "it never predicts it"
+    if _needs_counts(cells.tp, called):
+        right += f" ({count(cells.tp)} of {count(called)})"
     if not actual:
         finding = f"there is no sample of {name}"
         times = "once" if called == 1 else f"{count(called)} times"
         right = f"it is predicted {times}" if called else "it is never predicted"
-    return [decided + (finding if decided else finding[0].upper() + finding[1:]) + f"; {right}."]
+    out = decided + (finding if decided else finding[0].upper() + finding[1:]) + f"; {right}."
+    return [out, *_ranks_well(evaluation)]
+
+
+def _needs_counts(hits: float, total: float) -> bool:
+    """True for a share of few rows; weights have no counts."""
+    return 0 < total == round(total) and hits == round(hits) and min(hits, total) < LEAST_WITHOUT_COUNTS
+
+
+def _ranks_well(evaluation: Evaluation) -> list[str]:
+    """Return the sentence on a score that ranks well although the labels miss most positives."""
+    cells = evaluation.binary
+    area = evaluation.metrics.get("binary/roc_auc", math.nan)
+    if cells is None or not area >= GOOD_AREA or not 0 < cells.tp + cells.fn + cells.imp:
+        return []
+    missed = cells.actual_positives - cells.tp
+    if missed <= cells.actual_positives / 2 or evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))[0] <= 0.5:
+        return []
+    but = "the predicted labels miss"
+    if evaluation.decision_threshold is not None:
+        but = f"the threshold of {number(evaluation.decision_threshold)} misses"
+    return [
+        f"The score ranks well (area under the ROC curve {number(area)}), but {but} {count(missed)} of "
+        f"{counted(cells.actual_positives, 'sample')} of {named(evaluation.positive)}: choose a threshold with cmtrack "
+        "threshold."
+    ]
 
 
 def _area(evaluation: Evaluation) -> list[str]:

@@ -194,7 +194,9 @@ def in_numbers(evaluation: Evaluation) -> list[str]:
 
 # -- a report ---------------------------------------------------------------------------------------------------------
 
-_CONSTANT = re.compile(r"(clearly better than|clearly worse than|not clearly different from) always predicting")
+_CONSTANT = re.compile(
+    r"((?:clearly )?better than|(?:clearly )?worse than|not clearly different from) always predicting"
+)
 _CLASSES = re.compile(r"Best class by F1: (.*?) \(F1 ([\d.]+).*?\)\. Worst: (.*?) \(F1 ([\d.]+)")
 _CONFUSION = re.compile(
     r"Most frequent confusion: ([\d,.]+) samples? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
@@ -202,7 +204,7 @@ _CONFUSION = re.compile(
 _FINDS = re.compile(
     rf"[Ff]inds (?:({_NUMBER}) of ({_NUMBER}) samples? of “(.*?)” \(({_NUMBER}) %[^)]*\)"
     rf"|({_NUMBER}) %(?: \[.*?\])? of “(.*?)”)"
-    rf"; (?:({_NUMBER}) %(?: \[.*?\])? of what it calls so is right|it never predicts it)\."
+    rf"; (?:({_NUMBER}) %(?: \[.*?\])? of what it calls so is right(?: \([^)]*\))?|it never predicts it)\."
 )
 _WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b")
 
@@ -253,7 +255,7 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
         lead = (only_model - only_constant) / math.sqrt(max(only_model + only_constant, 1))
         if evaluation.weights_are is None and evaluation.n_clusters is None:
             clear = match[1] != "not clearly different from"
-            if clear and (lead > 0) != (match[1] == "clearly better than"):
+            if clear and (lead > 0) != match[1].endswith("better than"):
                 wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
             if (clear and abs(lead) < 1.6) or (not clear and abs(lead) > 2.6):
                 wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")

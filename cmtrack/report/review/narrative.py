@@ -95,10 +95,10 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     if ranking.chosen is None:
         return [*_undecided(comparison, say), *by_segment(comparison), *gates]
     several = len(comparison.rankings)
-    head = _headline(ranking, say)
+    head = _headline(comparison, ranking, say)
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    lines = [_warned(head, ranking, say), *_standing(ranking, say, selection_words(comparison))]
+    lines = [_warned(head, ranking, say), *_standing(comparison, ranking, say)]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         lines += _tie(comparison, ranking, say)
     lines += [*_price(ranking, say), *equivalents(ranking, say), *rows_more(comparison, say), *by_segment(comparison)]
@@ -140,10 +140,10 @@ def _leads(ranking: Ranking) -> str:
     return f"scores lowest{on_average}, which is best"
 
 
-def _headline(ranking: Ranking, say: Say) -> str:
+def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
     chosen, noun, ties = say(ranking.foremost.name), ranking.noun, len(ranking.tied)
     if len(ranking.standings) == 1:
-        return f"Take {chosen}: it is the only {noun}."
+        return _only_one(comparison, chosen, noun)
     if ties == 1:
         others = all_others(len(ranking.standings) - 1, noun)
         return f"Take {chosen}: {others} {behind_words(ranking)}."
@@ -170,6 +170,31 @@ def _headline(ranking: Ranking, say: Say) -> str:
     return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
 
 
+def _only_one(comparison: Comparison, chosen: str, noun: str) -> str:
+    """Return the headline of a ranking of one run: it is only recommended if nothing speaks for a run without a rank."""
+    without_rank = not_ranked(comparison)
+    if without_rank > len(comparison.failed):
+        return f"{chosen} is the only one of the {without_rank + 1} {noun}s that could be ranked."
+    if without_rank:
+        return f"Take {chosen}: it is the only {noun} that passes the gates."
+    return f"Take {chosen}: it is the only {noun}."
+
+
+def not_ranked(comparison: Comparison) -> int:
+    """Return the number of runs beside the only ranking: they fail a gate, or have no value of the metric.
+
+    0 of several rankings, as nothing says which one a run belongs to, and of models over repeated runs.
+    """
+    if len(comparison.rankings) != 1 or comparison.repeated:
+        return 0
+    return len(comparison.failed) + len(comparison.left_out)
+
+
+def _nothing_beside(comparison: Comparison, noun: str) -> str:
+    """Return the end of the sentences on the only run of a ranking; empty if there are runs without a rank."""
+    return "" if not_ranked(comparison) else f" There is no {noun} to compare it with."
+
+
 def _shared(ranking: Ranking) -> bool:
     """True if the leader's value is that of another one, too."""
     return sum(one.rank == 1 for one in ranking.standings) > 1
@@ -190,17 +215,17 @@ def _value(entry: Ranked) -> str:
     return fmt.with_interval(entry.value, entry.interval)
 
 
-def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list[str]:
+def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     first = ranking.leader
     name = say(first.name)
     if criterion.pareto:
-        return _front(ranking, say)
+        return _front(comparison, ranking, say)
     title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
     if len(ranking.standings) == 1:
         over = f" over {ranking.over}" if ranking.over else ""
-        alone = f"Its {title}{over} is {_value(first)}. There is no {ranking.noun} to compare it with."
+        alone = f"Its {title}{over} is {_value(first)}.{_nothing_beside(comparison, ranking.noun)}"
         return [alone] if criterion.single else []
     value = f"{_value(first)}{'*' if first.picked else ''}"
     if ranking.over:
@@ -217,7 +242,7 @@ def _standing(ranking: Ranking, say: Say, selection: Sequence[str] = ()) -> list
         if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
             its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
             sentence = f"{its} is {value}{rank and f'; its average rank{rank}'}."
-    return [" ".join([sentence, *selection, *_others(ranking, say), *selected(ranking)])]
+    return [" ".join([sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)])]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
@@ -272,7 +297,7 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     return [f"{fmt.capital(fmt.listed(rows))}, if the true {seen} seen here."]
 
 
-def _front(ranking: Ranking, say: Say) -> list[str]:
+def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
     maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
@@ -281,7 +306,7 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
     values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
     shown = fmt.listed([f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4)
     if len(ranking.runs) == 1:
-        return [f"{fmt.capital(titles)}: {shown}. There is no run to compare it with."]
+        return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(comparison, ranking.noun)}"]
     be = "is alone" if len(front) == 1 else "are"
     sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
     if maybe:
@@ -384,6 +409,10 @@ def heading(comparison: Comparison, place: int) -> str:
     ranking, several = comparison.rankings[place], len(comparison.rankings)
     where = f"over {ranking.over}" if ranking.over else f"on {samples(comparison, ranking.evaluation)}"
     scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
+    without_rank = not_ranked(comparison)
+    if without_rank:
+        ranked = len(ranking.standings)
+        return f"{ranked} of {ranked + without_rank} runs {where}"
     if several == 1:
         return scope
     distinction = headings(comparison.rankings, comparison.reads)[place]
