@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
-from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
+from cmtrack.comparison.comparability import Traits, apart, check_classes, in_one_order, of_classes, why_apart
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.planning import with_equivalence
@@ -273,7 +273,14 @@ def compare_runs(
         parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
         first, ranked["others"] = 0 if decides(parts) else None, len(listed.passed_over)
         rankings = tuple(
-            rank(part, criterion, seed=options.seed, choose=place == first, **ranked)
+            rank(
+                part,
+                criterion,
+                seed=options.seed,
+                choose=place == first,
+                stopped=_stopped_beside(part, candidates, criterion, reads),
+                **ranked,
+            )
             for place, part in enumerate(parts)
         )
         if options.equivalence is not None:
@@ -305,6 +312,21 @@ def compare_runs(
         judged=tuple(judged_runs),
         listing=listed,
     )
+
+
+def _stopped_beside(
+    part: Sequence[Candidate], candidates: Iterable[Candidate], criterion: Criterion, reads: frozenset[str]
+) -> list[Candidate]:
+    """Return the runs that a gate stopped and that would otherwise be ranked with the runs of a part."""
+    of_part = Traits.of(part[0].evaluation)
+    stopped = []
+    for candidate in candidates:
+        values = [candidate.evaluation.metrics.get(name, math.nan) for name in criterion.metrics]
+        if candidate.passed or not all(map(math.isfinite, values)):
+            continue
+        if why_apart(of_part, Traits.of(candidate.evaluation), reads) is None:
+            stopped.append(candidate)
+    return stopped
 
 
 def shares_in_words(shares: Any, positive: Any = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,12 @@ from scipy.special import ndtri
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
-from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.differences import own_error, paired_differences
 from cmtrack.comparison.ranking import Ranked, Ranking, gather
+from cmtrack.comparison.run import Candidate
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.gates import OPERATORS
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
@@ -226,15 +229,16 @@ class Looks:
     Attributes
     ----------
     runs : int
-        Runs that are known to have been judged on the rows; there may have been more.
+        Runs with a value that are known to have been judged on the rows; there may have been more.
     chosen_from : int
-        Those that the leader was chosen from here.
+        Those that the leader was chosen from here: the ranked ones, those that a gate stopped, and those that were not
+        read.
     reviews : int
         Earlier reviews that contain the runs; there may have been more.
     value : float
         The leader's.
     optimism : float
-        The part of it that typically comes from the choice; 0 for a single run.
+        The part of it that typically comes from the choice, gates included; 0 for a single run.
     corrected : float
         The value less that.
     low, high : float
@@ -289,22 +293,95 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
     values themselves, which carry the noise once already, a third of the optimism would stay. No estimate is unbiased
     for every truth; of one run that is truly better than many equal ones too much is taken off.
     """
+    if len(values) < 2:
+        return 0.0
+    half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
+    errors = np.concatenate([half, -half])
+    best = (_shrunk(values, covariance) + errors).argmax(axis=1)
+    return max(float(errors[np.arange(len(errors)), best].mean()), 0.0)
+
+
+def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return values moved towards their mean until their spread is the estimated one of the true values."""
     size = len(values)
     if size < 2:
-        return 0.0
+        return values
     away = values - values.mean()
     variance = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
     part = variance * size / (size - 1)
     spread = max(float(away @ away) / (size - 1) - float(part.mean()), 0.0)
     with np.errstate(invalid="ignore"):
         shrinkage = np.where(spread + part > 0, np.sqrt(spread / (spread + part)), 1.0)
-    half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
-    errors = np.concatenate([half, -half])
-    best = (values.mean() + away * shrinkage + errors).argmax(axis=1)
-    return max(float(errors[np.arange(len(errors)), best].mean()), 0.0)
+    return np.asarray(values.mean() + away * shrinkage)
 
 
-def looks_of(ranking: Ranking, runs: int, chosen_from: int, reviews: int, seed: int) -> Looks:
+def optimism_after_gates(pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0) -> float:
+    """Return the expected error of the best of the runs that pass gates, given the estimated spread of the true values.
+
+    The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run passes do not count.
+    Gates on segments and on flips keep their outcomes, as do those on metrics without an error.
+
+    ``pool``: the runs with values and gate results, those that a gate stopped among them.
+    ``baseline``: the id of the run that ``.difference`` gates subtract; their outcomes stay if it is not in the pool.
+    NaN without known errors, or if no run passes in any draw.
+    """
+    ids = [candidate.run_id for candidate in pool]
+    replayed = [place for place, result in enumerate(pool[0].gates) if _can_be_replayed(place, pool, baseline in ids)]
+    of_gates = [pool[0].gates[place].gate.metric for place in replayed]
+    names = tuple(dict.fromkeys([criterion.metrics[0], *of_gates]))
+    all_of_them = replace(criterion, metrics=names, weights=(1.0,) * len(names))
+    joint = gather([candidate.evaluation for candidate in pool], all_of_them)
+    if not joint.known.all():
+        return math.nan
+    size, width = joint.values.shape
+    half = inference.error_draws(joint.covariance.reshape(size * width, -1), inference.N_DRAWS // 2, seed)
+    errors = np.concatenate([half, -half]).reshape(-1, size, width)
+    centres = [_shrunk(*joint.of_metric(m)) for m in range(width)]
+    drawn = np.stack(centres, axis=-1) + errors
+    passes = np.ones(drawn.shape[:2], dtype=bool)
+    for place, result in enumerate(pool[0].gates):
+        gate, observed = result.gate, [candidate.gates[place] for candidate in pool]
+        if place not in replayed:
+            passes &= np.array([one.passed for one in observed])
+            continue
+        m = names.index(gate.metric)
+        moved = (drawn[:, :, m] - joint.values[:, m]) * _signs(pool, gate.metric)
+        if gate.difference:
+            moved = moved - moved[:, [ids.index(baseline)]]
+        values = np.array([one.value for one in observed]) + moved
+        passes &= OPERATORS[gate.operator](values, gate.bound)
+    chosen = np.where(passes, drawn[:, :, 0], -math.inf).argmax(axis=1)
+    some = passes.any(axis=1)
+    gained = errors[np.arange(len(errors)), chosen, 0][some]
+    return max(float(gained.mean()), 0.0) if len(gained) else math.nan
+
+
+def _can_be_replayed(place: int, pool: Sequence[Candidate], has_baseline: bool) -> bool:
+    """True if the gate of a place moves with the errors of its metric: on values, ends or differences of all rows.
+
+    A distance from zero does not move with its sign.
+    """
+    gate = pool[0].gates[place].gate
+    if gate.column or gate.of_flips or gate.absolute or (gate.difference and not has_baseline):
+        return False
+    for candidate in pool:
+        evaluation = candidate.evaluation
+        value = evaluation.metrics.get(gate.metric, math.nan)
+        if not (math.isfinite(value) and math.isfinite(own_error(evaluation, gate.metric))):
+            return False
+    return True
+
+
+def _signs(pool: Sequence[Candidate], metric: str) -> FloatArray:
+    """Return for each run the sign that turns a metric back from "larger is better", as :func:`gather` has it."""
+    values = np.array([candidate.evaluation.metrics[metric] for candidate in pool])
+    better = pool[0].evaluation.catalog.lookup(metric).better
+    if better == "nearest zero":
+        return np.where(values < 0, 1.0, -1.0)
+    return np.full(len(values), 1.0 if better == "higher" else -1.0)
+
+
+def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str = "") -> Looks:
     """The ledger of a ranking of runs.
 
     Raises
@@ -314,10 +391,10 @@ def looks_of(ranking: Ranking, runs: int, chosen_from: int, reviews: int, seed: 
     """
     if ranking.over or not ranking.criterion.single:
         raise ValueError(f"a chosen run is corrected where runs are ranked by one metric, got {ranking.criterion}")
-    evidence = gather([run.evaluation for run in ranking.runs], ranking.criterion)
-    values, covariance = evidence.of(ranking.criterion)
     leader = ranking.leader
-    sure = evidence.known.all() and not evidence.folded
-    gained = optimism(values, covariance, seed) if sure else math.nan
+    gained = math.nan
+    if ranking.criterion.direction != "nearest zero":
+        pool = sorted([*ranking.runs, *ranking.stopped], key=lambda one: (one.run_id, one.name))
+        gained = optimism_after_gates(pool, ranking.criterion, baseline, seed)
     corrected = leader.value - ranking.criterion.unit * gained
-    return Looks(runs, chosen_from, reviews, leader.value, gained, corrected, *leader.interval)
+    return Looks(runs, ranking.picked_from, reviews, leader.value, gained, corrected, *leader.interval)

@@ -206,7 +206,10 @@ class Ranking:
     pair_intervals : ndarray of shape (2, R, R)
         Low and high ends of all differences, row less column, which hold together; NaN where there are none.
     picked_from : int
-        Number of runs that the leader's interval allows for; 1 where it does not.
+        Number of runs that the leader was chosen from, and that its interval allows for: the ranked ones, those that a
+        gate stopped and those that were not read; 1 where it does not.
+    stopped : tuple of Candidate
+        The runs of the same data, with values of the criterion's metrics, that a gate stopped.
     equivalence : float or None
         The margin of equivalence that was asked for.
 
@@ -234,6 +237,7 @@ class Ranking:
     pvalues: FloatArray = field(default_factory=lambda: np.full((0, 0), NAN))
     pair_intervals: FloatArray = field(default_factory=lambda: np.full((2, 0, 0), NAN))
     picked_from: int = 1
+    stopped: tuple[Candidate, ...] = ()
     equivalence: float | None = None
 
     @property
@@ -349,6 +353,7 @@ def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
 def rank(
     candidates: Sequence[Candidate], criterion: Criterion, *, tie_breakers: Sequence[TieBreaker] = (),
     confidence_level: float = 0.95, seed: int = 0, margin: float | None = None, choose: bool = True, others: int = 0,
+    stopped: Sequence[Candidate] = (),
 ) -> Ranking:  # fmt: skip
     """Rank runs of the same data.
 
@@ -357,6 +362,7 @@ def rank(
     ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether a run is chosen; False for one of several rankings that is not the one to decide by.
     ``others``: number of runs that were passed over for their logged values; the leader was selected from them, too.
+    ``stopped``: runs of the same rows that a gate stopped: they are not ranked, but the leader was selected from them.
 
     Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that
     may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two steps
@@ -378,11 +384,26 @@ def rank(
     standings = _pareto if criterion.pareto else _single
     entries, arrays = standings(candidates, criterion, evidence, confidence_level, seed)
     runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
-    picked_from = 1 if criterion.pareto else len(runs) + others
+    stopped = tuple(sorted(stopped, key=identity))
+    picked_from = 1 if criterion.pareto else len(runs) + len(stopped) + others
     if picked_from > 1:
-        runs = _allow_for_selection(runs, criterion, evidence, confidence_level, seed, others)
+        everyone = evidence
+        if stopped:
+            pool = sorted([*candidates, *stopped], key=identity)
+            everyone = gather([candidate.evaluation for candidate in pool], criterion)
+        runs = _allow_for_selection(runs, criterion, everyone, confidence_level, seed, others)
     constants = _constants(runs, candidates, criterion, evidence, others)
-    return Ranking(runs, criterion, confidence_level, decision, margin, constants, picked_from=picked_from, **arrays)
+    return Ranking(
+        runs,
+        criterion,
+        confidence_level,
+        decision,
+        margin,
+        constants,
+        picked_from=picked_from,
+        stopped=stopped,
+        **arrays,
+    )
 
 
 def judged_by(
@@ -509,6 +530,8 @@ def _allow_for_selection(
     runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
 ) -> tuple[Ranked, ...]:
     """The runs, with intervals of the leader and the chosen one that allow for selection.
+
+    ``evidence``: of all runs that the leader was selected from, those that a gate stopped among them.
 
     It is the run's own interval, on the metric's scale, at the level of which the quantile against the selection is the
     ordinary one. The end that no selection of the best value can move stays as it is.

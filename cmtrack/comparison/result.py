@@ -362,13 +362,15 @@ class Comparison:
         if ranking is None:
             raise ValueError("nothing is ranked, so none is the highest")
         digest = ranking.evaluation.labels_digest
-        judged = {run.run_id for run in self.judged if run.evaluation.labels_digest == digest}
-        judged |= {run.run_id for run in ranking.runs} | {run.run_id for run in self.passed_over}
+        same_rows = {run.run_id for run in self.judged if run.evaluation.labels_digest == digest}
+        unranked = same_rows & {one.run.run_id for one in self.left_out}  # without a value none can be chosen
         everyone = (*(run.run for run in self.judged), *self.passed_over)
         reviews = {run.tags["cmtrack.review"] for run in everyone if "cmtrack.review" in run.tags}
         held, reviewed = (0, 0) if self.listing is None else self.listing.looks
-        here = max(len(judged), ranking.picked_from)
-        return looks_of(ranking, max(here, held), here, max(len(reviews), reviewed), int(self.how.get("seed", 0)))
+        here = ranking.picked_from
+        runs = max(here, held - len(unranked))
+        baseline = "" if self.baseline is None else self.baseline.run_id
+        return looks_of(ranking, runs, max(len(reviews), reviewed), int(self.how.get("seed", 0)), baseline)
 
     # -- rows across runs ------------------------------------------------------------------------------
 

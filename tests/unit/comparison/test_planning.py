@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from cmtrack import Costs, Grouping, compare, evaluate, paired_differences
+from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison import CompareOptions, crossing
 from cmtrack.comparison.planning import Resolution, optimism
 from cmtrack.report.review.bundle import Outcome, verify
@@ -135,6 +135,66 @@ def test_a_review_of_one_run_or_two_metrics_has_nothing_of_it() -> None:
     assert front.to_dict()["looks"] is None
 
 
+def equal_runs(n_runs: int, n: int, seed: int) -> dict[str, Evaluation]:
+    """Runs with an accuracy of 75 %."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    answers = [np.where(rng.random(n) < 0.75, y, 1 - y) for _ in range(n_runs)]
+    return {f"r{k:02d}": evaluate(y, answer, labels=[0, 1], positive=1) for k, answer in enumerate(answers)}
+
+
+@pytest.mark.parametrize(
+    ("gate", "has_baseline"),
+    [
+        ("multiclass/accuracy >= 0.77", False),
+        ("multiclass/accuracy.low >= 0.705", False),
+        ("binary/recall >= 0.75", False),
+        ("multiclass/accuracy.difference >= 0", True),
+    ],
+)
+def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baseline: bool) -> None:
+    """The best of 12 is as much too high whether or not a gate then stops some of the others."""
+    runs = equal_runs(12, 200, 1)
+    free = compare(runs, rank_by="multiclass/accuracy")
+    assert free.ranking is not None
+    against = free.ranking.runs[6].name if has_baseline else None
+    gated = compare(runs, rank_by="multiclass/accuracy", require=gate, against=against)
+    assert gated.ranking is not None
+    assert gated.ranking.leader.name == free.ranking.leader.name
+    assert len(gated.failed) > 2
+    assert len(gated.failed) + len(gated.runs) == 12
+    assert gated.ranking.picked_from == gated.looks.runs == gated.looks.chosen_from == 12
+    assert gated.looks.optimism == pytest.approx(free.looks.optimism, rel=0.25)
+    assert gated.ranking.leader.interval == pytest.approx(free.ranking.leader.interval, abs=1e-3)
+    said = gated.summary()
+    assert "the highest of at least 12 runs judged on these rows." in said
+    assert "(* Wider, because the highest of 12 was selected.)" in said
+
+
+def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
+    runs = equal_runs(12, 200, 1)
+    best = compare(runs, rank_by="multiclass/accuracy").runs[0].value
+    comparison = compare(runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {best - 1e-9}")
+    assert len(comparison.runs) == 1
+    said = comparison.summary()
+    assert "it is the only run that passes the gates." in said
+    assert "the highest of at least 12 runs judged on these rows." in said
+    assert "]*. " in said
+    assert "(* Wider, because the highest of 12 was selected.)" in said
+
+
+def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from() -> None:
+    runs = equal_runs(4, 300, 0)
+    actual = runs["r00"].rows.actual
+    runs["never"] = evaluate(actual, np.zeros(300, int), labels=[0, 1], positive=1)
+    comparison = compare(runs, rank_by="binary/matthews_corrcoef")
+    assert (comparison.looks.runs, comparison.ranking.picked_from) == (4, 4)
+    said = comparison.summary()
+    assert "the highest of at least 4 runs judged on these rows." in said
+    assert "(* Wider, because the highest of 4 was selected.)" in said
+    assert "5 runs" not in said
+
+
 @pytest.mark.parametrize("margin", [0, -0.01, float("inf"), "x", True])
 def test_a_margin_of_equivalence_is_above_0(margin: float) -> None:
     with pytest.raises(ValueError, match="equivalence must be a finite margin above 0, got"):
@@ -172,6 +232,7 @@ def test_the_ledger_of_a_comparison() -> None:
     assert loss.corrected > loss.value  # the least loss is too low
     gated = compare(runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {looks.value}")
     assert gated.looks.runs == 4
+    assert looks.optimism < gated.looks.optimism < 2 * looks.optimism  # a gate at its very value speaks for luck
     with pytest.raises(ValueError, match="a chosen run is corrected where runs are ranked by one metric"):
         compare(runs, rank_by=["multiclass/accuracy", "probability/log_loss"]).looks  # noqa: B018 - it raises
 
