@@ -300,6 +300,8 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
     """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
     rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
+    if entry.needs == "probabilities" and len(answers) == len(evaluations):
+        answers = [answers[place] for place in _first_alike(evaluations)]
     pairs = Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         psi,
@@ -321,6 +323,47 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
     """The least effective number of rows that a share is of; NaN of other metrics."""
     sizes = [evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)]
     return float(np.min(sizes, initial=math.inf)) if sizes else math.nan
+
+
+FLOAT32 = 4 * float(np.finfo(np.float32).eps)
+"""Relative difference of two scores that may be due to float32 alone: a few roundings on the way."""
+_FIRST_ROWS = 1000
+"""Rows that are looked at first: scores of other models differ there already."""
+
+
+def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
+    """Return for each evaluation the place of the first one whose scores differ from its own by rounding only.
+
+    Such evaluations may order ties differently, and a curve of the one may be better. That is not a difference of
+    models: no row is answered differently.
+    """
+    tables = list(map(_scores_of, evaluations))
+    places: list[int] = []
+    for place, scores in enumerate(tables):
+        earlier = (k for k in dict.fromkeys(places) if _differ_by_rounding(tables[k], scores))
+        places.append(next(earlier, place))
+    return places
+
+
+def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
+    """Return the scores of the rows; of two classes those of the positive one.
+
+    The other's are one less these, so that a rounding of 0.9 is a relative difference ten times as large in 0.1.
+    """
+    table = evaluation.rows.probabilities if isinstance(evaluation.rows, Predictions) else None
+    if table is None or table.shape[1] != 2 or evaluation.positive not in evaluation.labels:
+        return table
+    return table[:, [evaluation.labels.index(evaluation.positive)]]
+
+
+def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> bool:
+    """True if two tables of probabilities are equal up to the precision of float32."""
+    if first is None or second is None or first.shape != second.shape:
+        return False
+    for rows in (slice(0, _FIRST_ROWS), slice(_FIRST_ROWS, None)):
+        if not np.allclose(first[rows], second[rows], rtol=FLOAT32, atol=0.0, equal_nan=True):
+            return False
+    return True
 
 
 def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:

@@ -73,6 +73,7 @@ def evaluate(
         Predicted labels; by default the class of highest probability (the first one on ties).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label, optional
         Probability of the positive class of two, or of each class in the order of ``labels``.
+        Curves order rows by these numbers as they are: two that differ in the last digit are no tie.
     y_score : array-like in the forms of ``y_prob``, optional
         Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier; of two classes those
         of the positive one, which is predicted above 0. They only rank rows, so they give metrics of ranking only: ROC,
