@@ -343,8 +343,11 @@ def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers
     """The p-value of a run's difference from the best constant answer.
 
     That the run is better is shown against each of the answers that may be the best, and needs no adjustment. That it
-    is worse may be due to the selection of the highest among them: this is adjusted by Bonferroni.
+    is worse may be due to the selection of the highest among them: this is adjusted by Bonferroni. A run of the same
+    value needs no error to be not better.
     """
+    if gap.difference == 0 and math.isnan(gap.pvalue):
+        return 1.0
     behind = gap.difference > 0 if constant.better == "lower" else gap.difference < 0
     return min(1.0, gap.pvalue * n_answers) if behind else gap.pvalue
 

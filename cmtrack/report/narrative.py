@@ -148,9 +148,8 @@ def _against_constant(evaluation: Evaluation) -> list[str]:
         how = f"clearly {how}" if constant.pvalue < CLEAR else how
     ends = evaluation.intervals.get("multiclass/accuracy")
     share = percent_with_interval(constant.value, ends).partition(" [")[0]  # in the digits of the accuracy
-    return [
-        f"This is {how} always predicting the most frequent class, {named(constant.answer)} ({share}; {p_of(constant)})."
-    ]
+    answer = f"{named(constant.answer)} ({share}; {p_of(constant)})"
+    return [f"This is {how} always predicting the most frequent class, {answer}."]
 
 
 def _classes(evaluation: Evaluation) -> list[str]:
@@ -239,7 +238,7 @@ def _ranks_well(evaluation: Evaluation) -> list[str]:
     """Return the sentence on a score that ranks well although the labels miss most positives."""
     cells = evaluation.binary
     area = evaluation.metrics.get("binary/roc_auc", math.nan)
-    if cells is None or not area >= GOOD_AREA or not 0 < cells.tp + cells.fn + cells.imp:
+    if cells is None or not area >= GOOD_AREA or cells.actual_positives == 0:
         return []
     missed = cells.actual_positives - cells.tp
     if missed <= cells.actual_positives / 2 or evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))[0] <= 0.5:

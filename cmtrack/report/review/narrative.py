@@ -13,6 +13,7 @@ import numpy as np
 
 from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
+from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut
@@ -171,7 +172,7 @@ def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
 
 
 def _only_one(comparison: Comparison, chosen: str, noun: str) -> str:
-    """Return the headline of a ranking of one run: it is only recommended if nothing speaks for a run without a rank."""
+    """Return the headline of a ranking of one run; it is recommended only if all others have a rank or fail a gate."""
     without_rank = not_ranked(comparison)
     if without_rank > len(comparison.failed):
         return f"{chosen} is the only one of the {without_rank + 1} {noun}s that could be ranked."
@@ -223,11 +224,13 @@ def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     if criterion.pareto:
         return _front(comparison, ranking, say)
     title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
+    value = f"{_value(first)}{'*' if first.picked else ''}"
     if len(ranking.standings) == 1:
         over = f" over {ranking.over}" if ranking.over else ""
-        alone = f"Its {title}{over} is {_value(first)}.{_nothing_beside(comparison, ranking.noun)}"
-        return [alone] if criterion.single else []
-    value = f"{_value(first)}{'*' if first.picked else ''}"
+        if not criterion.single:
+            return []
+        alone = f"Its {title}{over} is {value}.{_nothing_beside(comparison, ranking.noun)}"
+        return [" ".join([alone, *selection_words(comparison), *selected(ranking)])]
     if ranking.over:
         value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
     if not criterion.single:
@@ -517,14 +520,21 @@ def crossed(comparison: Comparison) -> list[str]:
 
 
 def break_evens(comparison: Comparison) -> list[str]:
-    """Break-even costs: the cost of a miss from which the run to take is cheaper, or dearer, than the first other."""
+    """Break-even costs: the cost of a miss from which the run to take is cheaper, or dearer, than the first others.
+
+    None if no metric of the criterion reads labels: they are those of one threshold, of which the ranking says nothing.
+    None of a run that predicts one class only.
+    """
     ranking = comparison.ranking
-    if ranking is None or ranking.over:
+    if ranking is None or ranking.over or not _reads_labels(comparison.criterion):
         return []
     sentences, alike, names, first = [], [], short_names(comparison), ranking.foremost
-    for other in [run for run in ranking.runs if run is not first][:RIVALS]:
+    others = [run for run in ranking.runs if run is not first]
+    for other in others[:RIVALS]:
         theirs, ours = other.evaluation, first.evaluation
         if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)) or why_no_break_even(theirs, ours):
+            continue
+        if _predicts_one_side(theirs) or _predicts_one_side(ours):
             continue
         cost_ratio = break_even(theirs, ours, confidence_level=ranking.confidence_level)
         if cost_ratio.told_apart or cost_ratio.false_alarms == cost_ratio.misses == 0:
@@ -536,7 +546,22 @@ def break_evens(comparison: Comparison) -> list[str]:
         sentences.append(
             f"{taken} is not shown to be cheaper or dearer than {' or '.join(alike)} at any cost of a miss."
         )
+    left = len(others) - RIVALS
+    if sentences and left > 0:
+        runs = "run" if left == 1 else f"{left} runs"
+        sentences.append(f"Costs of a miss were not compared with the other {runs}.")
     return sentences
+
+
+def _reads_labels(criterion: Criterion) -> bool:
+    """True if a metric of the criterion is of predicted labels, and not of scores alone."""
+    return any(criterion.catalog.lookup(name).needs != "probabilities" for name in criterion.metrics)
+
+
+def _predicts_one_side(evaluation: Evaluation) -> bool:
+    """True if an evaluation of two groups or classes never predicts one of them."""
+    cells = evaluation.binary
+    return cells is not None and 0 in (cells.predicted_positives, cells.predicted_negatives)
 
 
 def positives(comparison: Comparison, say: Say) -> list[str]:

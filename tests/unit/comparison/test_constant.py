@@ -6,14 +6,16 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, fisher_exact, norm
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import brier_score_loss, f1_score, log_loss
 
 from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
 from cmtrack.comparison import constant_answer, judge
+from cmtrack.comparison.constant import constant_of_runs  # no comparison passes runs over without a store
 from cmtrack.metrics.intervals import wilson
 from cmtrack.report import narrative
+from cmtrack.report.constant import beside
 
 FEW = np.r_[np.zeros(24, int), 1], np.r_[np.ones(5, int), np.zeros(20, int)]
 """19 of 25 are right; the most frequent class is right in 24: 5 rows only by it, none only by the model."""
@@ -33,11 +35,11 @@ def test_few_rows_that_only_the_most_frequent_class_gets_right_do_not_make_a_cle
     assert (constant.answer, constant.value) == (0, 0.96)
     assert constant.difference == pytest.approx(-0.2)
     assert constant.pvalue == pytest.approx(binomtest(0, 5).pvalue)  # exact: 2 / 2^5 = .0625
-    assert constant.low < -0.2 < 0 < constant.high
+    assert constant.low < -0.2 < 0 <= constant.high
     assert not constant.shown_worse
     assert not constant.shown_better
     assert constant.warns
-    said = narrative.verdict(evaluate(*FEW, labels=[0, 1], positive=1))[1]
+    said = narrative.verdict(evaluate(*FEW, labels=[0, 1], positive=0))[1]
     assert "76.0 % [" in said  # both numbers, and the p that decides
     assert said.endswith(
         "not clearly different from always predicting the most frequent class, “0” (96.0 %; p = 0.062)."
@@ -49,7 +51,10 @@ def test_the_word_the_p_and_the_interval_agree(right):
     y = np.r_[np.zeros(20, int), np.ones(20, int), 1]  # “1” is one row ahead
     q = np.where(np.arange(41) < right, y, 1)
     constant = constant_answer(evaluate(y, q, labels=[0, 1]), "multiclass/accuracy")
-    assert constant.pvalue == pytest.approx(binomtest(right, right).pvalue if right else 1.0)
+    exact = binomtest(right, right).pvalue
+    assert (constant.pvalue <= 0.05) == (exact <= 0.05)
+    if right <= 8:
+        assert constant.pvalue == pytest.approx(exact)
     assert constant.shown_better == (constant.pvalue <= 0.05) == (constant.low > 0)
 
 
@@ -213,6 +218,9 @@ def test_several_metrics_have_a_constant_answer_each():
     assert cost.warns
     assert recall.unbeatable
     assert comparison.summary().count("which needs no model") == 2
+    assert [row.values for row in beside(comparison, comparison.ranking)] == [
+        {"multiclass/accuracy": "0.700", "cost/mean": "0.300"}
+    ]
 
 
 def test_a_gate_notes_that_the_run_is_no_better_than_a_constant_answer_and_passes_it():
@@ -221,6 +229,87 @@ def test_a_gate_notes_that_the_run_is_no_better_than_a_constant_answer_and_passe
     cost, recall = verdict.to_dict()["constants"]
     assert (cost["words"], cost["shown_better"]) == ("always “a”", False)
     assert recall["unbeatable"]
+
+
+def two_by_two(tp: int, fn: int, fp: int, tn: int) -> Evaluation:
+    y, predicted = [1] * (tp + fn) + [0] * (fp + tn), [1] * tp + [0] * fn + [1] * fp + [0] * tn
+    return evaluate(y, predicted, positive=1)
+
+
+RARE = {"few": (3, 43, 0, 8954), "many": (43, 3, 900, 8054)}
+"""Of 46 positives 3 are found without a false alarm, and 43 with 900."""
+
+
+@pytest.mark.parametrize("metric", ["binary/matthews_corrcoef", "multiclass/cohen_kappa"])
+def test_rare_positives_are_tested_by_fishers_exact_test(metric):
+    comparison = compare({name: two_by_two(*table) for name, table in RARE.items()}, rank_by=metric)
+    (constant,) = comparison.ranking.constants
+    exact = {name: fisher_exact([table[:2], table[2:]]).pvalue for name, table in RARE.items()}
+    larger = max(exact, key=lambda name: exact[name])
+    assert constant.by_run[larger] == pytest.approx(exact[larger])  # Holm: the largest stays, the smallest counts twice
+    other = next(name for name in exact if name != larger)
+    assert constant.by_run[other] == pytest.approx(2 * exact[other])
+    assert set(constant.shown) == {"few", "many"}
+    assert "higher" not in comparison.summary().replace("scores highest", "")
+    run = next(run for run in comparison.runs if run.name == constant.run)
+    assert (constant.low, constant.high) == run.evaluation.intervals[metric]  # one interval of one number
+
+
+def test_a_sentence_names_the_leader_if_another_run_is_shown_to_be_better():
+    y = np.r_[np.ones(4, int), np.zeros(4000, int), np.ones(400, int)]
+    guess = np.zeros(len(y), int)
+    leader, second = guess.copy(), guess.copy()
+    leader[:1] = 1  # a precision of 1, from one row
+    second[:30], second[-300:] = 1, 1
+    comparison = compare({"one": evaluate(y, leader, positive=1), "many": evaluate(y, second, positive=1)},
+                         rank_by="binary/precision")  # fmt: skip
+    (constant,) = comparison.ranking.constants
+    assert (constant.run, constant.shown) == ("one", ("many",))
+    said = comparison.summary()
+    assert said.startswith("“one” is not shown to have a higher precision for “1” than always answering “1”")
+    assert "No run" not in said
+
+
+def test_the_constant_answer_is_rounded_like_the_run():
+    y = [1] * 39 + [0] * 8961
+    runs = {"a": evaluate(y, [1] + [0] * 8999, positive=1), "b": evaluate(y, [0] * 9000, positive=1)}
+    comparison = compare(runs, rank_by="multiclass/accuracy")
+    assert "which needs no model (0.9957): “a” has 0.9958 (p = 1.000)." in comparison.summary()
+    assert beside(comparison, comparison.ranking)[0].values == {"multiclass/accuracy": "0.9957"}
+
+
+STRICT = Grouping({"above": ["c", "d"], "low": ["a", "b"]}, positive="above", mode="strict", name="side")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["binary/recall", "binary/specificity", "binary/fnr", "binary/fpr", "class/c/recall", "reduced/side/above/recall",
+     "reduced/side/mismatch_rate", "calibration/error"],
+)  # fmt: skip
+def test_a_one_sided_metric_is_compared_with_no_constant_answer(metric):
+    y, p = scored(400, 4, 6)
+    names = np.array(list("abcd"))
+    runs = {}
+    for name, power in (("x", 1.0), ("y", 2.0)):
+        sharper = p**power / (p**power).sum(axis=1, keepdims=True)
+        runs[name] = evaluate(names[y], y_prob=sharper, labels=list("abcd"), grouping=STRICT)
+    comparison = compare(runs, rank_by=metric)
+    constant = constant_answer(runs["x"], metric)
+    assert constant.unbeatable  # with strict mismatches no constant answer has a recall of exactly 1
+    assert not constant.warns
+    assert math.isnan(constant.pvalue)
+    assert "needs no model" not in comparison.summary()
+    assert beside(comparison, comparison.ranking) == []
+    assert not any(one.warns for one in judge(runs["x"], require=[f"{metric} >= 0"]).constants)
+
+
+def test_runs_that_were_not_read_count_for_the_adjustment():
+    y, p = scored(300, 2, 4)
+    evaluation = evaluate(y, p.argmax(axis=1))
+    alone = constant_answer(evaluation, "multiclass/accuracy")
+    best_of_more = constant_of_runs({"a": evaluation}, "multiclass/accuracy", "a", name="a", not_tested=4)
+    assert best_of_more.pvalue == pytest.approx(min(1, 5 * alone.pvalue))
+    assert not best_of_more.none_shown
 
 
 @pytest.mark.parametrize(("hits", "shown"), [(1, False), (3, False), (10, True)])
@@ -232,5 +321,5 @@ def test_a_precision_of_1_is_that_of_the_rows_that_are_called(hits, shown):
     own = (1 - low) / 1.959963984540054
     assert constant.standard_error == pytest.approx(math.hypot(own, math.sqrt(0.3 * 0.7 / 100)))
     assert (constant.shown_better, constant.low > 0) == (shown, shown)
-    right = constant_answer(evaluate(y, y), "multiclass/accuracy")  # of all rows: McNemar's exact p
-    assert right.pvalue == pytest.approx(2 * 0.5**30)
+    right = constant_answer(evaluate(y, y), "multiclass/accuracy")  # of all rows: McNemar's statistic
+    assert right.pvalue == pytest.approx(2 * norm.sf(math.sqrt(30)))

@@ -288,7 +288,7 @@ def test_the_table_of_probabilities_says_what_the_reports_say():
         "high": "too high",
     }
     page, text = html(comparison, pictures={}), markdown(comparison)
-    assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?") < page.index(">Notes</h2>")
+    assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?")
     for word in words.values():
         assert f">{word}</td>" in page
         assert f"| {word} |" in text
@@ -499,6 +499,31 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     assert re.fullmatch(
         "“.*?” is not shown to be cheaper or dearer than “.*?” or “.*?” at any cost of a miss.", said[0]
     )
+    four = three | {"three": three["two"], "four": three["two"]}
+    assert break_evens(compare(four, rank_by="binary/precision"))[1:] == [
+        "Costs of a miss were not compared with the other run."
+    ]
+
+
+@pytest.mark.parametrize(
+    "metric", ["binary/average_precision", "binary/roc_auc", "probability/log_loss", "spcc/binary"]
+)
+def test_a_ranking_by_scores_says_nothing_of_costs_at_one_threshold(metric):
+    y = np.repeat([0, 1], 200)
+    rng = np.random.default_rng(0)
+    runs = {}
+    for name in ("one", "two"):
+        score = np.clip(0.3 * y + 0.6 * rng.random(400), 0.01, 0.99)
+        runs[name] = evaluate(y, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1)
+    assert break_evens(compare(runs, rank_by="binary/f1"))
+    assert break_evens(compare(runs, rank_by=metric)) == []
+    assert break_evens(compare(runs, rank_by=[metric, "binary/f1"]))
+
+
+def test_a_run_that_predicts_one_class_has_no_break_even():
+    found = pair((90, 30), (20, 60))
+    never = evaluate(np.repeat([0, 1], 400), np.zeros(800, int), labels=[0, 1])
+    assert break_evens(compare({"one": found["one"], "never": never}, rank_by="multiclass/accuracy")) == []
 
 
 def test_no_break_even_is_said_of_runs_that_are_not_paired():

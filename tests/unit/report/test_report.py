@@ -233,8 +233,9 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
         "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
     ]
-    assert narrative.verdict(evaluation)[0].startswith("Finds 49.1 % [")
-    assert re.search(r"\] of “no”; 52.9 % \[[^]]*\] of what it calls so is right\.$", narrative.verdict(evaluation)[0])
+    found = r"Finds 27 of 55 samples of “no” \(49.1 % \[[^]]*\]\)"
+    right = r"52.9 % \[[^]]*\] of what it calls so is right \(27 of 51\)"
+    assert re.fullmatch(rf"{found}; {right}\.", narrative.verdict(evaluation)[0])
     assert narrative.verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
     assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 samples: ")
@@ -246,10 +247,12 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     ("y", "predicted", "sentence"),
     [
         ([1] * 15 + [0] * 985, [1] + [0] * 999, "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % "
-         "[20.7, 100.0] of what it calls so is right."),
-        ([1] * 40 + [0] * 60, [1] * 30 + [0] * 70, "Finds 75.0 % [59.8, 85.8] of “1”; 100.0 % [88.6, 100.0] of what it "
+         "[20.7, 100.0] of what it calls so is right (1 of 1)."),
+        ([1] * 80 + [0] * 60, [1] * 49 + [0] * 91, "Finds 49 of 80 samples of “1” (61.2 % [50.3, 71.2]); 100.0 % "
+         "[92.7, 100.0] of what it calls so is right (49 of 49)."),
+        ([1] * 80 + [0] * 60, [1] * 50 + [0] * 90, "Finds 62.5 % [51.5, 72.3] of “1”; 100.0 % [92.9, 100.0] of what it "
          "calls so is right."),
-        ([1] * 40 + [0] * 60, [0] * 100, "Finds 0.0 % [0.0, 8.8] of “1”; it never predicts it."),
+        ([1] * 40 + [0] * 60, [0] * 100, "Finds 0 of 40 samples of “1” (0.0 % [0.0, 8.8]); it never predicts it."),
         ([0] * 30, [0] * 28 + [1] * 2, "There is no sample of “1”; it is predicted 2 times."),
         ([0] * 30, [0] * 29 + [1], "There is no sample of “1”; it is predicted once."),
         ([0] * 30, [0] * 30, "There is no sample of “1”; it is never predicted."),
@@ -257,6 +260,37 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
 )  # fmt: skip
 def test_the_first_sentence_answers_for_the_positive_class(y, predicted, sentence) -> None:
     assert narrative.verdict(evaluate(y, predicted, labels=[0, 1], positive=1))[0] == sentence
+
+
+@pytest.mark.parametrize(("only_right", "word"), [(15, "better than"), (30, "clearly better than")])
+def test_a_model_is_clearly_better_only_below_a_p_of_1_percent(only_right, word) -> None:
+    y = np.r_[np.zeros(60, int), np.ones(40, int)]
+    predicted = np.r_[np.ones(5, int), np.zeros(55, int), np.ones(only_right, int), np.zeros(40 - only_right, int)]
+    said = narrative.verdict(evaluate(y, predicted, positive=1))[1]
+    assert f"This is {word} always predicting the most frequent class, “0” (60.0 %; p " in said
+    assert ("p = 0.025" in said) == (word == "better than")
+
+
+def test_the_accuracy_of_rare_positives_is_not_compared_with_the_most_frequent_class() -> None:
+    y = np.r_[np.zeros(970, int), np.ones(30, int)]
+    predicted = np.r_[np.zeros(980, int), np.ones(20, int)]
+    said = " ".join(narrative.verdict(evaluate(y, predicted, positive=1)))
+    assert "most frequent class" not in said
+    assert "most frequent class" in " ".join(narrative.verdict(evaluate(y, predicted, positive=0)))
+
+
+@pytest.mark.parametrize("given", [{}, {"threshold": 0.6}])
+def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_threshold(given) -> None:
+    y = np.r_[np.zeros(969, int), np.ones(31, int)]
+    score = np.r_[np.linspace(0, 0.3, 969), np.linspace(0.2, 0.45, 29), 0.7, 0.7]
+    predicted = None if given else score >= 0.5
+    evaluation = evaluate(y, predicted, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1, **given)
+    first, second = narrative.lead(evaluation)[:2]
+    assert first.endswith("of what it calls so is right (2 of 2).")
+    misses = "the threshold of 0.600 misses" if given else "the predicted labels miss"
+    assert f"but {misses} 29 of 31 samples of “1”: choose a threshold with cmtrack threshold." in second
+    found = evaluate(y, score > 0.25, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1)
+    assert "cmtrack threshold" not in " ".join(narrative.verdict(found))
 
 
 def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:

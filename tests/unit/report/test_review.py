@@ -218,7 +218,7 @@ def test_runs_left_out_are_grouped_by_reason():
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
     said = " ".join(verdict(comparison))
-    cause = "it predicts only “0”; rank by another metric, such as multiclass/accuracy"
+    cause = "it predicts only “0”; rank by another metric, such as multiclass/balanced_accuracy"
     assert f"Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: {cause})." in said
 
 
@@ -233,10 +233,40 @@ def test_runs_left_out_are_grouped_by_reason():
 )
 def test_what_predicts_one_class_is_told_the_cause(y, predicted, options, cause):
     runs = {"one": evaluate(y * 20, predicted * 20, **options), "good": evaluate(y * 20, y * 20, **options)}
-    left = compare(runs, rank_by="binary/matthews_corrcoef").left_out[-1]
+    (left,) = compare(runs, rank_by="binary/matthews_corrcoef").left_out[-1:]
     assert left.reason.startswith("binary/matthews_corrcoef is undefined: ")
     assert cause in left.reason
-    assert ("rank by another metric" in left.reason) == ("only" in cause)
+    assert "rank by" not in left.reason  # it was asked for
+    by_default = compare(runs).left_out[-1].reason
+    assert ("rank by another metric" in by_default) == ("only" in cause)
+
+
+def test_rare_positives_below_the_threshold_are_ranked_by_their_scores_not_by_accuracy():
+    y = np.r_[np.zeros(495, int), np.ones(5, int)]
+    rng = np.random.default_rng(0)
+    runs = {}
+    for name in ("a", "b", "c"):
+        score = np.clip(0.1 + 0.2 * y + rng.normal(0, 0.05, 500), 0.01, 0.49)
+        runs[name] = evaluate(y, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1)
+    runs["d"] = evaluate(y, y_prob=np.c_[1 - y, y] * 0.9 + 0.05, labels=[0, 1], positive=1)
+    comparison = compare(runs)
+    said = comparison.summary()
+    assert said.startswith(
+        "“d” is the only one of the 4 runs that could be ranked. Its Matthews correlation for “1” is "
+    )
+    assert "no run to compare it with" not in said
+    assert "multiclass/accuracy" not in said
+    assert "rank by binary/average_precision, or choose a threshold with cmtrack threshold" in said
+    assert context(comparison, None, {})["facts"][0] == "1 of 4 runs on 500 samples"
+    asked = compare(runs, rank_by="binary/matthews_corrcoef").summary()
+    assert "rank by" not in asked
+    assert "it predicts only “0”; choose a threshold with cmtrack threshold" in asked
+
+
+def test_the_only_run_that_passes_a_gate_is_not_the_only_run():
+    comparison = compare(made({"A": 1.0, "B": 2.5}), require="multiclass/accuracy >= 0.9")
+    assert len(comparison.failed) == 1
+    assert "it is the only run that passes the gates." in comparison.summary()
 
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
