@@ -160,7 +160,8 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
-    apart = np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0)  # a run that answers alike has no interval
+    # a run that answers alike has no interval
+    apart = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
     rivals = zip(ranking.runs[1:], apart[1:], strict=True)
     others = [run for run, differs in rivals if differs and run.standard_error > 0]
     level = ranking.confidence_level

@@ -298,7 +298,7 @@ def _degrees_of_units(
         times = weights  # repeated rows
         units = int(weights.sum())
     else:
-        units = len(psi) if weights is None else np.count_nonzero(weights)
+        units = len(psi) if weights is None else int(np.count_nonzero(weights))
         psi = psi if weights is None else psi * weights[:, None]
     size = psi.shape[1]
     products, squares, cubes = np.zeros((3, size, size))

@@ -359,7 +359,7 @@ def _shares(
     if clusters is not None:
         sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
         products = np.asarray(sums.T @ sums, dtype=np.float64)
-        units = np.bincount(clusters, ones * inside)
+        units = np.asarray(np.bincount(clusters, ones * inside), dtype=np.float64)
     else:
         products = both if whole else weighted.T @ weighted
         units = ones[inside]
