@@ -1,18 +1,23 @@
-"""Coverage of the interval of a paired difference of accuracies, and how often one leaves its range.
+"""Coverage of the interval of a paired difference: of accuracies, and of metrics that are no shares.
 
-``python benchmarks/paired.py`` prints the table of benchmarks/README.md: 4,000 samples a line, two minutes. "Student"
-is the interval of value and error, by effective rows or clusters, that differences had before.
+``python benchmarks/paired.py`` prints both tables of benchmarks/README.md.
+Accuracies: 4,000 samples a line, two minutes;
+"Student" is the interval of value and error, by effective rows or clusters. Others: 1,500 samples a line, two minutes;
+"fourth moments" are the degrees of freedom that rankings had in 0.2.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
+from scipy.stats import rankdata
 
 from cmtrack.metrics.influence import degrees_of_pairs, standard_error
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.paired import Paired
+from cmtrack.metrics.paired import FEW_DIFFERING, Paired
 
 SAMPLES = 4000
 ROWS = ((899, 0.004, 0.002), (200, 0.05, 0.03), (100, 0.02, 0.02), (60, 0.1, 0.02))
@@ -65,6 +70,81 @@ def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
     )
 
 
+# -- metrics that are no shares ----------------------------------------------------------------------------------------
+
+OTHER_SAMPLES = 1500
+AREAS = (
+    (10, 190, 0.871, 0.871), (10, 190, 0.940, 0.839), (5, 195, 0.856, 0.856), (20, 180, 0.802, 0.802),
+    (143, 85, 0.990, 0.990), (30, 30, 0.961, 0.961),
+)  # fmt: skip
+"""Positives, negatives, and the true areas of both runs."""
+CORRELATIONS = (
+    (9000, 0.005, 0.6, 0.6, 0.001), (3000, 0.01, 0.5, 0.5, 0.005), (228, 0.6, 0.97, 0.97, 0.05),
+    (228, 0.6, 0.98, 0.95, 0.05), (200, 0.05, 0.6, 0.6, 0.02), (1000, 0.02, 0.5, 0.5, 0.001),
+)  # fmt: skip
+"""Rows, share of positives, recall of both runs, and the false positive rate."""
+Sample = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Actual classes, values of both runs, their influence (n, 2) and answers (n, 2)."""
+
+
+def areas(rng: np.random.Generator, positives: int, negatives: int, first: float, second: float) -> Sample:
+    """Areas under the ROC curve of normal scores that correlate by .6, with DeLong's influence."""
+    y = np.repeat([1, 0], [positives, negatives])
+    z = rng.normal(size=(len(y), 3))
+    scores = math.sqrt(0.6) * z[:, :1] + math.sqrt(0.4) * z[:, 1:]
+    scores = scores + y[:, None] * math.sqrt(2) * ndtri([first, second])
+    above, below = scores[:positives], scores[positives:]
+    ranks = rankdata(scores, axis=0)
+    of_positives = (ranks[:positives] - rankdata(above, axis=0)) / negatives
+    of_negatives = 1 - (ranks[positives:] - rankdata(below, axis=0)) / positives
+    values = of_positives.mean(axis=0)
+    up = math.sqrt(positives / (positives - 1)) * len(y) / positives
+    down = math.sqrt(negatives / (negatives - 1)) * len(y) / negatives
+    psi = np.concatenate([(of_positives - values) * up, (of_negatives - values) * down])
+    return y, values, psi, scores
+
+
+def correlations(rng: np.random.Generator, n: int, share: float, first: float, second: float, false: float) -> Sample:
+    """Matthews correlations of two runs that decide alike in half of the rows."""
+    y = (rng.random(n) < share).astype(np.int64)
+    own, common = rng.random((n, 2)), rng.random(n)
+    u = np.where((rng.random(n) < 0.5)[:, None], common[:, None], own)
+    answers = (u < np.where(y[:, None] == 1, [first, second], false)).astype(np.int64)
+    values, columns = [], []
+    for answer in answers.T:
+        x, a = answer - answer.mean(), y - y.mean()
+        scale = math.sqrt(float((x @ x) * (a @ a))) / n
+        r = float(x @ a) / n / scale if scale > 0 else math.nan
+        values.append(r)
+        columns.append(x * a / scale - r / 2 * (x * x / (x @ x) + a * a / (a @ a)) * n if scale > 0 else x)
+    return y, np.array(values), np.column_stack(columns), answers
+
+
+def other_line(name: str, draw: Callable[..., Sample], setting: tuple[float, ...], true: float, bounds: tuple) -> str:
+    """Coverage, share of intervals without 0 and median width, by fourth moments and as they are; few rows differ."""
+    found, few = [], 0
+    for sample in range(OTHER_SAMPLES):
+        y, values, psi, answers = draw(np.random.default_rng([0, sample]), *setting)
+        if not np.isfinite(values).all():
+            continue
+        few += int((answers[:, 0] != answers[:, 1]).sum() <= FEW_DIFFERING)
+        pair = Paired.of(values, psi, bounds=bounds, actual=y, answers=[*answers.T])
+        low, high = (float(end[0, 1]) for end in pair.interval(normal_quantile(0.95)))
+        d = psi[:, 0] - psi[:, 1]
+        d = d - d.mean()
+        fourth = max((d @ d) ** 2 / (d**4).sum() - 1, 1.0) if d.any() else math.inf
+        reach = stdtrit(fourth, 0.975) * math.sqrt(d @ d) / len(d) if d.any() else math.nan
+        gap = float(values[0] - values[1])
+        found.append([(a <= true <= b, a > 0 or b < 0, b - a) for a, b in ((gap - reach, gap + reach), (low, high))])
+    table = np.array(found, dtype=float)
+    known = np.isfinite(table[:, :, 2])
+    cells = []
+    for k in (0, 1):
+        inside = table[known[:, k], k]
+        cells.append(f"{inside[:, 0].mean():.3f}, {inside[:, 1].mean():.3f}, {np.median(inside[:, 2]):.2f}")
+    return f"| {name} | {cells[0]} | {cells[1]} | {few / OTHER_SAMPLES:.2f} |"
+
+
 if __name__ == "__main__":
     print(
         "| rows; rates of b, c | cover: Student | Tango | median width: Student | Tango "
@@ -75,3 +155,16 @@ if __name__ == "__main__":
         print(line(f"{n}; {b:g}, {c:g}", n, b, c))
     for groups, size in CLUSTERS:
         print(line(f"{groups} clusters of {size}; 0.08, 0.04", groups * size, 0.08, 0.04, size))
+    print()
+    print("| difference | fourth moments: cover, excludes 0, width | as it is | at most 8 rows differ |")
+    print("|---|---|---|---|")
+    for area in AREAS:
+        positives, negatives, first, second = area
+        name = f"ROC area; {positives} and {negatives}; {first:g}, {second:g}"
+        print(other_line(name, areas, area, first - second, (0.0, 1.0)))
+    for correlation in CORRELATIONS:
+        n, share, first, second, _ = correlation
+        large = correlations(np.random.default_rng(1), 2_000_000, *correlation[1:])
+        true = 0.0 if first == second else float(large[1][0] - large[1][1])
+        name = f"Matthews; {n}; {share:g}; {first:g}, {second:g}"
+        print(other_line(name, correlations, correlation, true, (-1.0, 1.0)))

@@ -14,6 +14,9 @@ import pytest
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation
 from cmtrack.comparison.cell_changes import cell_changes
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.run import Run
+from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
@@ -25,7 +28,7 @@ from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import varied
 from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
-from cmtrack.report.review.phrases import explained
+from cmtrack.report.review.phrases import explained, near_words, tie_sentence
 from cmtrack.report.review.report import html, markdown
 from cmtrack.report.review.shown import changes_of
 from cmtrack.tracking.runs import TrackedRun
@@ -938,3 +941,16 @@ def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
     assert clients[1].get_run(logged.run_id).info.status == "FINISHED"
     for client, run_id, rank in zip(clients, ids, "21", strict=True):
         assert client.get_run(run_id).data.tags["cmtrack.rank"] == rank
+
+
+def test_a_run_without_a_known_error_is_not_said_to_be_far_behind():
+    # of a metric without an influence function nothing tells whether the other run is near
+    near = [("a", Run("a", "a"), {})]
+    where = near_words(None, Criterion.of("binary/f1"))
+    (one,) = tie_sentence(near, 2, Decision(0), ["binary/recall"], where, str, "run", unknown=1)
+    assert one.startswith("No error is known for the difference of the other run from the leader, so no tie-breaker")
+    (several,) = tie_sentence(near, 4, Decision(0), ["binary/recall"], where, str, "run", unknown=1)
+    assert several.startswith("None of the three others is shown to be within one standard error of the leader")
+    assert "One of them has no known error." in several
+    (known,) = tie_sentence(near, 2, Decision(0), ["binary/recall"], where, str, "run")
+    assert known.startswith("The other run is not within one standard error of the leader")
