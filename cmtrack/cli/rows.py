@@ -141,7 +141,8 @@ def _chosen(
     else:
         frame = comparison.rows(names[0], names[1], kind)
         if kind != "changed":
-            sentence = f"Of the two only {quoted(names[kind == 'fixed'])} gets these rows right."
+            right = "class" if step is None else f"group of the step {quoted(step)}"
+            sentence = f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {right}."
     if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
         shared = together_with(comparison) if kind in ("missed", "suspect") else pair_of(comparison, *names)
         one = next(iter(shared.values()))

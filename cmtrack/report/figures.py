@@ -306,8 +306,9 @@ RUNS = (
     ),
     FigureEntry(
         "metrics",
-        "All headline metrics",
-        "Each column is one metric. A run that is good in one column and bad in another is a trade-off.",
+        "Headline metrics",
+        "Each column is one metric in which the runs differ. A run that is good in one column and bad in another is a "
+        "trade-off.",
         of_comparisons.metrics_figure,
     ),
     FigureEntry(

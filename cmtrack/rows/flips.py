@@ -146,7 +146,8 @@ class Flips:
     def __repr__(self) -> str:
         broken, fixed = (float(np.nansum(self.rates[name][0] * self.n)) for name in ("broken", "fixed"))
         total, parts = float(self.n.sum()), "" if len(self.parts) == 1 else f", {len(self.parts)} parts"
-        return printable(f"Flips(of {total:g} rows {round(broken, 6):g} broken, {round(fixed, 6):g} fixed{parts})")
+        sides = f"only the first run is right in {round(broken, 6):g}, only the second in {round(fixed, 6):g}"
+        return printable(f"Flips(of {total:g} rows {sides}{parts})")
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))

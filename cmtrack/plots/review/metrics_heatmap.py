@@ -122,7 +122,8 @@ def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
     measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
-    scale = f"White: at most one standard error behind the best of the column. Deepest orange: {_LARGEST:.0f} or more."
+    scale = "White: at most one standard error behind the best of the column. The deeper the orange, the farther behind"
+    scale += f"; deepest from {_LARGEST:.0f} standard errors on." if np.nanmax(position, initial=0) >= 1 else "."
     if measured.any():
         lines.append(scale)
     if not measured.all() and len(values) > 1:

@@ -27,7 +27,16 @@ from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES, curve_of
 from cmtrack.report.review.phrases import criterion_title
-from cmtrack.report.review.shown import MAX_RUNS, alike, changes_of, headline, judged_section, of_classes, rival
+from cmtrack.report.review.shown import (
+    MAX_METRICS,
+    MAX_RUNS,
+    alike,
+    changes_of,
+    headline,
+    judged_section,
+    of_classes,
+    rival,
+)
 
 _MATRICES = 6
 _CLASSES = 2  # of which curves are drawn
@@ -64,9 +73,16 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
-    """All headline metrics of the first runs."""
-    names, runs, catalog = headline(ranking), ranking.runs[:MAX_RUNS], ranking.criterion.catalog
-    not_shown = len(ranking.runs) - len(runs)
+    """The first headline metrics of the first runs, of the metrics that differ between the runs."""
+    every, runs, catalog = headline(ranking, None), ranking.runs[:MAX_RUNS], ranking.criterion.catalog
+    ranking_metrics = ranking.criterion.metrics
+    differing = [name for name in every if len({run.evaluation.metrics.get(name) for run in ranking.runs}) > 1]
+    names = list(dict.fromkeys((*ranking_metrics, *differing)))[:MAX_METRICS]
+    parts = []
+    if len(names) < len(every):
+        parts.append(f"{len(names)} of {len(every)} headline metrics")
+    if len(runs) < len(ranking.runs):
+        parts.append(f"the first {len(runs)} of {len(ranking.runs)} runs")
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
         [fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog) for name in names],
@@ -74,7 +90,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         [catalog.lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
         tied=np.array([run.tied for run in runs]),
-        title=f"The first {len(runs)} of {len(ranking.runs)} runs" if not_shown else None,
+        title=fmt.capital(", ".join(parts)) or None,
     )
 
 

@@ -531,22 +531,23 @@ def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any]
     clear = changes.significant(ranking.confidence_level)
     places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
     places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
-    most = MAX_CELLS if clear.any() else MAX_CELLS // 2
+    most = MAX_CELLS if clear.any() else 0  # a table of differences that are all chance tells nothing
     return {
         "chosen": say(chosen.name),
         "rival": say(other.name),
         "rival_name": other.name,
         "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
-        "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most else "",
+        "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most > 0 else "",
         "paired": changes.paired,
         "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }
 
 
 def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str) -> list[str]:
-    gains, tested = changes.gains(), int(np.isfinite(changes.adjusted).sum())
-    if not tested:
+    gains = changes.gains()
+    different = int(np.count_nonzero(np.nan_to_num(changes.difference)))
+    if not different:
         return [f"{chosen} and {other} have the same confusion matrix."]
     sentences = []
     for cells, way in ((gains > 0, "better"), (gains < 0, "worse")):
@@ -555,9 +556,9 @@ def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: 
             listed = "; ".join(_one(changes, at) for at in places[:3])
             more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
             sentences.append(f"{chosen} is significantly {way} than {other}: {listed}{more}.")
-    if not sentences and tested == 1:
+    if not sentences and different == 1:
         return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
-    return sentences or [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
+    return sentences or [f"None of the {different} cells in which {chosen} and {other} differ does so significantly."]
 
 
 def _one(changes: CellChanges, at: tuple[int, int]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.rows import step_of
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
 from cmtrack.report import formatting as fmt
@@ -56,8 +57,11 @@ def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JO
     say, keys = say_of(comparison), [run.run_id or run.name for run in (other, ranking.foremost)]
     names = say(other.name), say(ranking.foremost.name)
     whole = comparison.flips(keys[0], keys[1])
-    table, by_class = (None, "") if _alike(whole) else _by_class(comparison.flips(keys[0], keys[1], "class"))
-    sentences = [_whole(whole, *names), _sentence(lambda: comparison.deciding(keys[0], keys[1]))]
+    table, by_class = (None, "") if _alike(whole) else _by_class(comparison.flips(keys[0], keys[1], "class"), *names)
+    sentences = [
+        _whole(whole, *names, right_side(comparison)),
+        _sentence(lambda: comparison.deciding(keys[0], keys[1])),
+    ]
     if len(ranking.evaluation.labels) <= _MOST_FITTED:
         sentences.append(_sentence(comparison.missed))
     sentences.append(by_class)
@@ -79,7 +83,7 @@ def _others(comparison: Comparison, ranking: Ranking, rival: Ranked, say: Say, j
     for other in ranking.runs:
         if len(out) < MAX_OTHERS and other is not rival and _paired(other, chosen):
             whole = comparison.flips(other.run_id or other.name, chosen.run_id or chosen.name)
-            sentence = _whole(whole, say(other.name), say(chosen.name))
+            sentence = _whole(whole, say(other.name), say(chosen.name), right_side(comparison))
             broken = _broken(comparison, other, chosen, say, joined)
             out.append({"run": other.name, "sentence": sentence, "broken": broken})
     return out
@@ -118,13 +122,21 @@ def _alike(whole: Flips) -> bool:
     return not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
 
 
-def _whole(whole: Flips, other: str, chosen: str) -> str:
+def right_side(comparison: Comparison) -> str:
+    """Return what a right prediction is right about: the class, or the group of the step that ranks."""
+    ranking = comparison.ranking
+    assert ranking is not None  # the callers have asked
+    step = step_of(comparison, ranking.foremost.evaluation)
+    return "class" if step is None else "group"
+
+
+def _whole(whole: Flips, other: str, chosen: str, side: str) -> str:
     if _alike(whole):
-        return f"{chosen} and {other} get the same rows right."
-    broken, fixed = (_share(whole, name, 0) for name in ("broken", "fixed"))
+        return f"{chosen} and {other} predict the right {side} in the same rows."
+    only_other, only_chosen = (_share(whole, name, 0) for name in ("broken", "fixed"))
     return (
-        f"Of {fmt.counted(float(whole.n[0]), 'row')} {chosen} breaks {broken}, which only {other} gets right, and "
-        f"fixes {fixed} ({fmt.p_equals(float(whole.alone[0]))})."
+        f"Of {fmt.counted(float(whole.n[0]), 'row')} only {chosen} predicts the right {side} in {only_chosen}, "
+        f"and only {other} in {only_other} ({fmt.p_equals(float(whole.alone[0]))})."
     )
 
 
@@ -133,14 +145,14 @@ def _share(flips: Flips, name: str, place: int) -> str:
     return fmt.percent_with_interval(value, (low, high))
 
 
-def _by_class(flips: Flips) -> tuple[Table | None, str]:
+def _by_class(flips: Flips, other: str, chosen: str) -> tuple[Table | None, str]:
     """The table of the classes, and a sentence on them; where none is significant the sentence alone."""
     places = [int(k) for k in np.flatnonzero(flips.n > 0)]
     clear = [k for k in places if flips.pvalues[k] <= 1 - flips.confidence_level]
     if len(places) < 2:
         return None, ""
     if not clear:
-        return None, f"In none of the {len(places)} classes do broken and fixed rows differ significantly."
+        return None, f"In none of the {len(places)} classes do these two numbers of rows differ significantly."
     places.sort(key=lambda k: (flips.pvalues[k], -abs(flips.rates["broken"][0][k] - flips.rates["fixed"][0][k])))
     rows = []
     for k in places[:MAX_CLASSES]:
@@ -152,13 +164,13 @@ def _by_class(flips: Flips) -> tuple[Table | None, str]:
         p = float(flips.pvalues[k])
         rows.append([cell(fmt.short(flips.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
     reading = (
-        f"Brackets are exact {fmt.level(flips.confidence_level)} intervals that hold together; p, of as many broken "
-        "as fixed rows, is adjusted for all classes (Holm)."
+        f"Brackets are exact {fmt.level(flips.confidence_level)} intervals that hold together; p, of equal numbers, "
+        "is adjusted for all classes (Holm)."
     )
     if len(places) > len(rows):
         reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
-    heads = ["Class", "Rows", "Broken", "Share", "Fixed", "Share", "p"]
-    sentence = f"Broken and fixed rows differ significantly in {len(clear)} of {len(places)} classes."
+    heads = ["Class", "Rows", f"Only {other} is right", "Share", f"Only {chosen} is right", "Share", "p"]
+    sentence = f"The two numbers of rows differ significantly in {len(clear)} of {len(places)} classes."
     return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
 
 

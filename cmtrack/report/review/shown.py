@@ -56,8 +56,8 @@ def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
     return [name for name, each in read.items() if same[each]]
 
 
-def headline(ranking: Ranking, most: int = MAX_METRICS) -> list[str]:
-    """The criterion's metrics, then the headline ones that a run has and that have a direction."""
+def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
+    """The criterion's metrics, then the headline ones that a run has and that have a direction; None: all of them."""
     names, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
     metrics = {name: catalog.lookup(name) for name in finite(ranking)}
     names |= {name: None for name, metric in metrics.items() if metric.headline and metric.better}

@@ -70,6 +70,6 @@ def test_rows_follow_the_compared_run(browser, pages: dict[str, str]) -> None:
     for name in names:
         page.select_option("#pair-with", label=name)
         (text,) = page.evaluate(shown)
-        assert f"which only {name} gets right" in text
+        assert f"and only {name} in" in text
     assert len(names) == 2
     page.close()

@@ -92,7 +92,7 @@ def test_the_command_line(runs, tmp_path):
     assert "\x1b[31m" not in text
     assert "x" * 300 not in text
     text = " ".join(CliRunner().invoke(main, ["rows", one, two, "--fixed"], env={"COLUMNS": "80"}).output.split())
-    assert f"Of the two only “{two[:6]}…{two[-5:]}” gets these rows right." in text
+    assert f"In these rows only “{two[:6]}…{two[-5:]}” predicts the right class." in text
     assert (text.count("p of"), "probabil…" in text) == (2, False)  # heads of two runs fold at words
     text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--limit", "2"]).output
     first = printed(one, "--cell", "0", "1")["rows"][0]

@@ -59,8 +59,8 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
     first, deciding, missed, by_class = shown["sentences"]
-    assert first.startswith(f"Of 300 rows “{best}” breaks {100 * broken / N:.1f} % [")
-    assert f"fixes {100 * fixed / N:.1f} % [" in first
+    assert first.startswith(f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f} % [")
+    assert f", and only “{other}” in {100 * broken / N:.1f} % [" in first
     assert deciding == comparison.deciding(other, best).sentence
     assert missed == comparison.missed().sentence
     assert by_class.startswith("Broken and fixed rows differ significantly in ")
@@ -127,7 +127,7 @@ def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
     assert shown["classes"] is None
     assert shown["sentences"][-1] == "In none of the 3 classes do broken and fixed rows differ significantly."
     same = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 1)}))
-    assert same["sentences"][0] == "“A” and “B” get the same rows right."
+    assert same["sentences"][0] == "“A” and “B” predict the right class in the same rows."
     assert (same["classes"], same["broken"]) == (None, None)
 
 
@@ -205,7 +205,7 @@ def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Compari
     for other, run in zip(shown["others"], ranking.runs[2:], strict=True):
         listed = comparison.rows(run.name, ranking.foremost.name, "broken")
         assert other["broken"]["title"].startswith(f"{len(listed)} row")
-        assert other["sentence"].startswith("Of 300 rows “B” breaks ")
+        assert other["sentence"].startswith("Of 300 rows only “B” predicts the right class in ")
     assert page.count('<details class="rows">') <= MAX_CELLS
     links = re.findall(r'href="#(rows-c-[^"]*)"', page)
     assert sorted(links) == sorted(set(re.findall(r'id="(rows-[^"]*)"', page)))
