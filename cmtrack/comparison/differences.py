@@ -17,7 +17,9 @@ from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
+from cmtrack.metrics.costs import MeanCost
 from cmtrack.metrics.intervals import ROUNDING, cluster_degrees, normal_quantile
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
 from cmtrack.statistics.inputs import FloatArray
@@ -305,7 +307,7 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
     pairs = Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         psi,
-        bounds=(entry.low, entry.high),
+        bounds=_range(evaluations[0], entry),
         answers=answers if len(answers) == len(evaluations) else None,
         actual=rows.actual if isinstance(rows, Predictions) else None,
         weights=None if rows is None else rows.weights,
@@ -317,6 +319,13 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
     if entry.function.of_labels:  # no prediction moves it: a share's interval would let it differ
         return replace(pairs, shares=None, share_size=math.nan)
     return pairs
+
+
+def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
+    """The range of a metric; of a mean cost that of the costs."""
+    if isinstance(entry.value, MeanCost) and isinstance(evaluation, Evaluation) and evaluation.prices is not None:
+        return float(evaluation.prices.min()), float(evaluation.prices.max())
+    return entry.low, entry.high
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from cmtrack import compare, evaluate, paired_differences
+from cmtrack import Costs, compare, evaluate, paired_differences
 from cmtrack.comparison import judge
 
 MCC, ACCURACY = "binary/matthews_corrcoef", "multiclass/accuracy"
@@ -135,3 +135,13 @@ def test_a_tie_breaker_may_choose_a_run_that_differs_in_few_rows():
     comparison = compare(runs, rank_by=MCC, tie_breakers=[ACCURACY])
     assert [one.within_margin for one in comparison.runs] == [True, True]
     assert "Among the 2 runs within one standard error of the leader" in comparison.summary()
+
+
+def test_a_difference_of_mean_costs_stays_within_the_costs():
+    # one row of a class leaves a single degree of freedom, and decides the cost
+    y = np.arange(60) < 1
+    costs = Costs.from_dict({"costs": [[True, False, 500], [False, True, 5]]})
+    first, second = y.copy(), ~y & (np.arange(60) < 2)
+    sides = [evaluate(y, predicted, positive=True, costs=costs) for predicted in (first, second)]
+    row = paired_differences(*sides, metrics=["cost/mean"], confidence_level=0.999)["cost/mean"]
+    assert (row.low, row.high) == (-500, 500)
