@@ -13,7 +13,15 @@ import numpy as np
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
-from cmtrack.comparison.comparability import Traits, apart, check_classes, in_one_order, of_classes, why_apart
+from cmtrack.comparison.comparability import (
+    Traits,
+    apart,
+    check_classes,
+    in_one_order,
+    of_classes,
+    split,
+    why_apart,
+)
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.planning import with_equivalence
@@ -33,7 +41,7 @@ from cmtrack.grouping import Costs
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import near_or_own, own_metrics
-from cmtrack.names import quoted
+from cmtrack.names import quoted, some_of
 
 Progress = Callable[[str, int, int], object]
 
@@ -262,6 +270,9 @@ def compare_runs(
         else:
             candidates.append(candidate)
     reads = read_by(criterion, options.gates, rules)
+    uneven = skips_more([candidate for candidate in candidates if candidate.passed], criterion, reads)
+    undefined += [LeftOut(c.run, uneven[c.run_id]) for c in candidates if c.run_id in uneven]
+    candidates = [candidate for candidate in candidates if candidate.run_id not in uneven]
     level, segments = options.confidence_level, SegmentComparison()
     ranked: dict[str, Any] = {"tie_breakers": rules, "confidence_level": level, "margin": options.margin}
     rankings: tuple[Ranking, ...]
@@ -361,7 +372,13 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
     if metric not in evaluation.metrics:
         return f"it has no {metric}{_lacking(evaluation, metric)}"
     if math.isfinite(evaluation.metrics[metric]):
-        return ""
+        share = evaluation.share_without_logit if isinstance(evaluation, Evaluation) else 0.0
+        if metric != "calibration/intercept" or not share > 0:
+            return ""
+        return (
+            f"{metric} leaves out the {100 * share:.3g} % of its rows whose score is exactly 0 or 1; "
+            "rank by calibration/error instead"
+        )
     reason = evaluation.undefined.get(metric, "no reason is known")
     if only := predicts_only(evaluation, metric):
         reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
@@ -413,13 +430,42 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
     return str(names[sides[1].argmax()]) if n_predicted == 1 < n_actual else ""
 
 
+def skips_more(candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]) -> dict[str, str]:
+    """Return the reason for each run whose average leaves out a class that another run's average contains.
+
+    A class without a value must not improve an average that ranks. The runs of one ranking are therefore averaged over
+    the same classes; a run that leaves out more of them, because it never predicts them, is not ranked.
+    """
+    reasons: dict[str, str] = {}
+    for metric in criterion.metrics:
+        for part in split(candidates, lambda candidate: Traits.of(candidate.evaluation), reads):
+            left_out = [set(map(str, candidate.evaluation.classes_passed_over(metric))) for candidate in part]
+            by_all = set.intersection(*left_out)
+            for candidate, names in zip(part, left_out, strict=True):
+                if more := sorted(names - by_all):
+                    reasons.setdefault(candidate.run_id, _why_not_averaged(candidate.evaluation, metric, more))
+    return reasons
+
+
+def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[str]) -> str:
+    """Return the reason why a run's average over fewer classes is not ranked, and the metric to rank by."""
+    section = metric.rpartition("/")[0]
+    other = f"{metric}_zero" if f"{metric}_zero" in evaluation.metrics else f"{section}/f1_macro"
+    them = "them" if len(names) > 1 else "it"
+    return (
+        f"{metric} leaves out {some_of([quoted(name) for name in names], 3)}, which it never predicts and another run "
+        f"does; rank by {other}, which counts {them} as 0"
+    )
+
+
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Notes on rankings by an average that leaves out classes that a run never predicts."""
+    """Return notes on rankings by an average that leaves out classes, the same ones for every run."""
     notes = []
     for metric in criterion.metrics:
         left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
         left_out = [(name, number) for name, number in left_out if number]
         if not left_out:
+            notes += _note_on_empty_classes(metric, [candidate.evaluation for candidate in candidates])
             continue
         shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
         more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
@@ -427,6 +473,20 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
         counted = f"; {zero} counts them as 0" if any(zero in c.evaluation.metrics for c in candidates) else ""
         notes.append(f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}.")
     return notes
+
+
+def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -> list[str]:
+    """Return the note that an average of correlations leaves out classes without rows; empty for other metrics."""
+    if not metric.startswith(("spcc/ovr_", "spcc/ovo_")):
+        return []
+    names: dict[str, None] = {}
+    for evaluation in evaluations:
+        if isinstance(evaluation, Evaluation):
+            rows = evaluation.confusion_matrix.counts.sum(axis=1)
+            empty = [str(label) for label, n in zip(evaluation.labels, rows, strict=True) if n == 0]
+            names.update(dict.fromkeys(empty))
+    shown = some_of([quoted(name) for name in names], 5)
+    return [f"Ranked by {metric}, which leaves out classes without rows: {shown}."] if names else []
 
 
 def _check_known(criterion: Criterion, gates: Collection[Gate], available: Collection[str]) -> None:

@@ -291,9 +291,21 @@ def decided(
     """The entries, best first, with what a tie-breaker may choose and what is chosen; and the decision."""
     entries = [replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin)) for one in entries]
     near = [one for one in entries if one.within_margin]
-    decision = decide([(one.run, one.metrics) for one in near], tie_breakers)
+    decision = decide([(one.run, _alike(one, near, tie_breakers)) for one in near], tie_breakers)
     taken = near[decision.place] if choose else None
     return tuple(replace(one, chosen=True) if one is taken else one for one in entries), decision
+
+
+def _alike(one: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]) -> dict[str, float]:
+    """Return the metrics of a run, without a tie-breaker's average over fewer classes than another run's average."""
+    metrics = dict(one.metrics)
+    for rule in tie_breakers:
+        left_out = [
+            {name for run in other.runs for name in run.evaluation.classes_passed_over(rule.name)} for other in near
+        ]
+        if left_out[near.index(one)] - set.intersection(*left_out):
+            metrics[rule.name] = NAN
+    return metrics
 
 
 def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: float | None) -> bool:

@@ -313,6 +313,12 @@ class Evaluation(BaseEvaluation):
         return tuple(labels[k] for k in multiclass.passed_over(last, table))
 
     @property
+    def share_without_logit(self) -> float:
+        """Share of the rows whose score is exactly 0 or 1, which the calibration slope and intercept leave out."""
+        reliability = self._views.seen(ReliabilityTable)
+        return 0.0 if reliability is None else reliability.without_logit
+
+    @property
     def n_samples(self) -> float:
         """Number (or weight) of evaluated samples; of spans, of the actual ones."""
         matrix = self.statistics.matrix

@@ -80,17 +80,112 @@ def test_an_average_that_leaves_out_a_class_with_samples_is_a_warning() -> None:
     assert evaluate(Y, LAZY).classes_passed_over("multiclass/precision_macro_zero") == ()
 
 
-def test_a_ranking_by_such_an_average_says_so() -> None:
+def test_a_run_that_leaves_out_more_classes_is_not_ranked() -> None:
     runs = {"lazy": evaluate(Y, LAZY), "honest": evaluate(Y, HONEST)}
-    (note,) = compare(runs, rank_by="multiclass/precision_macro").notes
-    assert note == (
-        "Ranked by multiclass/precision_macro, which passes over never-predicted classes: 1 of “lazy”; "
-        "multiclass/precision_macro_zero counts them as 0."
-    )
-    assert not compare(runs, rank_by="multiclass/precision_macro_zero").notes
-    assert compare(runs, rank_by="multiclass/precision_macro_zero").best.name == "honest"
+    for metric in ("multiclass/precision_macro", "multiclass/precision_weighted", "multiclass/f1_of_macro_means"):
+        comparison = compare(runs, rank_by=metric)
+        assert [run.name for run in comparison.ranking.runs] == ["honest"]
+        (left,) = comparison.left_out
+        other = "multiclass/f1_macro" if metric.endswith("means") else f"{metric}_zero"
+        assert left.run.name == "lazy"
+        assert left.reason == (
+            f"{metric} leaves out “2”, which it never predicts and another run does; "
+            f"rank by {other}, which counts it as 0"
+        )
+        assert not comparison.notes
+    comparison = compare(runs, rank_by="multiclass/precision_macro_zero")
+    assert not comparison.notes
+    assert comparison.best.name == "honest"
     pair = paired_differences(runs["honest"], runs["lazy"], metrics=["multiclass/precision_macro_zero"])
     assert pair["multiclass/precision_macro_zero"].standard_error > 0
+
+
+def test_a_ranking_of_runs_that_all_leave_out_the_same_classes_says_so() -> None:
+    runs = {"lazy": evaluate(Y, LAZY), "again": evaluate(Y, LAZY)}
+    comparison = compare(runs, rank_by="multiclass/precision_macro")
+    assert not comparison.left_out
+    (note,) = comparison.notes
+    assert note == (
+        "Ranked by multiclass/precision_macro, which passes over never-predicted classes: 1 of “again”, 1 of “lazy”; "
+        "multiclass/precision_macro_zero counts them as 0."
+    )
+
+
+def test_a_tie_breaker_does_not_reward_leaving_out_a_class() -> None:
+    y = np.arange(300) % 3
+    first = np.where(np.arange(300) < 30, (y + 1) % 3, y)
+    second = np.where(y == 2, np.arange(300) % 2, y)  # never predicts 2
+    runs = {"all": evaluate(y, first), "two": evaluate(y, second)}
+    found = compare(runs, rank_by="multiclass/accuracy", tie_breakers=["multiclass/precision_macro"], margin=1.0)
+    assert found.best.name == "all"
+
+
+def test_a_ranking_by_correlations_names_classes_without_rows() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    runs = {name: evaluate(y, y_prob=rng.dirichlet(np.ones(4), 90), labels=range(4)) for name in "ab"}
+    assert "Ranked by spcc/ovr_fisher, which leaves out classes without rows: “3”." in (
+        compare(runs, rank_by="spcc/ovr_fisher").notes
+    )
+    assert not compare(runs, rank_by="multiclass/accuracy").notes
+
+
+def test_the_intercept_of_a_run_with_scores_of_0_or_1_is_not_ranked() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    soft = np.clip(0.3 + 0.4 * y + 0.2 * rng.normal(size=200), 0.05, 0.95)
+    hard = np.where(rng.random(200) < 0.2, 1.0 - y, soft)  # surely wrong in a fifth of the rows
+    comparison = compare(
+        {"soft": evaluate(y, y_prob=soft), "hard": evaluate(y, y_prob=hard)}, rank_by="calibration/intercept"
+    )
+    assert [run.name for run in comparison.ranking.runs] == ["soft"]
+    assert "exactly 0 or 1" in comparison.left_out[0].reason
+
+
+AVERAGES = ("precision_macro", "precision_weighted", "f1_macro", "f1_of_macro_means", "recall_macro", "f1_weighted")
+CORRELATIONS = ("spcc/ovr_fisher", "spcc/ovo_fisher", "spcc/ovr_min", "spcc/ovo_min")
+AREAS = tuple(f"multiclass/roc_auc_{how}" for how in ("ovr_macro", "ovr_weighted", "ovo_macro"))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_losing_a_class_never_improves_an_average_that_ranks(seed: int) -> None:
+    """A run that never predicts a class, or gives it a constant score, is at most as good as with worst honest values.
+
+    Otherwise it is not ranked.
+    """
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 6))
+    y = np.concatenate((np.repeat(np.arange(size), 4), rng.choice(size, 150)))
+    scores = rng.dirichlet(np.ones(size), len(y)) + rng.random() * np.eye(size)[y]
+    scores /= scores.sum(axis=1, keepdims=True)
+    lost = int(rng.integers(size))
+    without = scores.copy()
+    without[:, lost] = 0.0
+    without /= without.sum(axis=1, keepdims=True)
+    runs = {"whole": evaluate(y, y_prob=scores), "lost": evaluate(y, y_prob=without)}
+    assert (runs["whole"].confusion_matrix.counts.sum(axis=0) > 0).all()
+    values = runs["lost"].metrics
+    for name in AVERAGES:
+        metric = f"multiclass/{name}"
+        ranked = [run.name for run in compare(runs, rank_by=metric).ranking.runs]
+        if runs["lost"].classes_passed_over(metric):
+            assert ranked == ["whole"]
+        else:
+            assert sorted(ranked) == ["lost", "whole"]
+    recalls = [values[f"class/{k}/recall"] for k in range(size)]
+    f1 = [values[f"class/{k}/f1"] for k in range(size)]
+    assert values["multiclass/recall_macro"] == pytest.approx(np.mean(recalls))
+    assert values["multiclass/f1_macro"] == pytest.approx(np.mean(f1))
+    assert f1[lost] == recalls[lost] == values[f"spcc/ovr/{lost}"] == 0
+    correlations = [values[f"spcc/ovr/{k}"] for k in range(size)]
+    assert values["spcc/ovr_fisher"] == pytest.approx(math.tanh(np.arctanh(correlations).mean()))
+    assert values["spcc/ovr_min"] == min(correlations)
+    areas = [values[f"class/{k}/roc_auc"] for k in range(size)]
+    assert areas[lost] == 0.5
+    assert values["multiclass/roc_auc_ovr_macro"] == pytest.approx(np.mean(areas))
+    for name in (*CORRELATIONS, *AREAS):
+        assert math.isfinite(values[name])
+        assert len(compare(runs, rank_by=name).ranking.runs) == 2
 
 
 def test_the_report_shows_the_warning() -> None:
