@@ -51,9 +51,28 @@ def leaders(n_reviews: int) -> None:
         runs = {f"r{k}": evaluate(y, q, labels=[0, 1], sections=["multiclass"]) for k, q in enumerate(answers)}
         ranking = compare(runs, rank_by="multiclass/accuracy").ranking
         alone = constant_answer(ranking.leader.evaluation, "multiclass/accuracy")  # type: ignore[union-attr]
-        found[review] = ranking.constants[0].shown_better, alone.shown_better  # type: ignore[union-attr]
-    for name, rate in zip(("of 20 runs", "as if it were the only one"), found.mean(axis=0), strict=True):
-        print(f"leader better, {name}: {rate:.3f} ({math.sqrt(rate * (1 - rate) / n_reviews):.3f})")
+        found[review] = bool(ranking.constants[0].shown), alone.shown_better  # type: ignore[union-attr]
+    for name, rate in zip(
+        ("any of 20 runs better", "leader as if it were the only one"), found.mean(axis=0), strict=True
+    ):
+        print(f"{name}: {rate:.3f} ({math.sqrt(rate * (1 - rate) / n_reviews):.3f})")
+
+
+def guesses(n_reviews: int) -> None:
+    """How often any of several models that guess, with rare positives, has a higher correlation than guessing."""
+    for share, n in ((0.4, 200), (0.01, 2000)):
+        for n_runs in (1, 2, 10):
+            rng, found = np.random.default_rng(7), 0
+            for _ in range(n_reviews):
+                y = (rng.random(n) < share).astype(int)
+                answers = [(rng.random(n) < share).astype(int) for _ in range(n_runs)]
+                runs = {
+                    f"r{k}": evaluate(y, q, labels=[0, 1], positive=1, sections=["binary"])
+                    for k, q in enumerate(answers)
+                }
+                ranking = compare(runs, rank_by="binary/matthews_corrcoef").ranking
+                found += ranking is not None and bool(ranking.constants[0].shown)
+            print(f"MCC, {share:.0%} positives, n = {n:,}, any of {n_runs} better: {found / n_reviews:.3f}")
 
 
 def main() -> None:
@@ -77,6 +96,7 @@ def main() -> None:
 
         print(f"| {name} | {shown(known)} | {shown(better + worse)} | {better:.3f} | {worse:.3f} |", flush=True)
     leaders(max(1, n_samples // 6))
+    guesses(n_samples)
 
 
 if __name__ == "__main__":

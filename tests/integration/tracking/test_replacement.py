@@ -147,7 +147,7 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     assert whole.startswith("**Evaluation**: On 120 samples of 3 classes the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
     assert "**Evaluation “train”**: Finds " in train
-    assert " of what it calls so is right." in train
+    assert " of what it calls so is right" in train
     assert "On 5 samples of 2 classes" in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="is replaced"):

@@ -199,7 +199,7 @@ def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
     (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
     assert sentence.endswith("would cost 0.667: 100.0 % [90.7, 100.0] of the avoidable cost is saved.")
     (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))
-    assert sentence.endswith("the best constant answer, would cost 0.524, which is less (p = 0.023).")
+    assert sentence.endswith("the best constant answer, would cost 0.524, which is less (p = 0.013).")
     (sentence,) = costs_in_words(priced(np.array([[5, 1], [0, 0]]), {}))
     assert sentence.endswith("would cost 0.000, and nothing costs less.")
     assert costs_in_words(evaluate(*rows_of(TV1))) == []

@@ -300,7 +300,7 @@ def test_a_description_has_the_result_two_warnings_and_six_numbers(
     assert "| multiclass/f1_weighted | 0.656 |" in description.description(one, "", {}, report=False)
     text = description.description(plain, "", {}, report=False)
     assert "artifact:" not in text
-    assert text.startswith("**Evaluation**: Finds 50.0 %")
+    assert text.startswith("**Evaluation**: Finds 20 of 40 samples of “True” (50.0 %")
     table = [row.split(" | ")[0] for row in text.splitlines() if row.startswith("| ")]
     assert table == [
         "| metric", "| multiclass/accuracy", "| multiclass/matthews_corrcoef", "| binary/f1", "| binary/recall",
