@@ -123,7 +123,7 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     table.columns[-1].style = "dim"
     for name in evaluation.headline:
         entry, value, ends = evaluation.catalog.lookup(name), evaluation.metrics[name], evaluation.intervals.get(name)
-        shown = fmt.metric_value(entry, value, ends)
+        shown = fmt.missing_word(evaluation, name) if math.isnan(value) else fmt.metric_value(entry, value, ends)
         table.add_row(plain(name), shown, plain(fmt.metric_interval(entry, value, ends)), entry.better)
     return table
 
@@ -168,7 +168,8 @@ def _cell(value: float, ends: tuple[float, float] | None) -> Any:
     """Format a cell with two digits, so that three intervals fit in 80 columns."""
     if math.isnan(value):
         return plain("undefined")
-    return plain(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
+    shown = fmt.two_places(value)
+    return plain(shown if ends is None else f"{shown} {fmt.two_places_interval(ends)}".rstrip())
 
 
 def _reduced(step: Any) -> Table:

@@ -382,6 +382,8 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
     reason = evaluation.undefined.get(metric, "no reason is known")
     if only := predicts_only(evaluation, metric):
         reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
+    if metric in evaluation.infinite:
+        return f"{metric} is {reason}"  # the reason begins with "infinite: "
     return f"{metric} is undefined: {reason}"
 
 

@@ -390,6 +390,7 @@ _FEW_ERRORS = {
     "probability/": ("log loss", "Brier score", "spherical score", "skills"),
     "average_precision": ("average precision",),
     "spcc/": ("sPCC",),
+    "spcc/d_b": ("d_b",),
     "calibration/": ("calibration error", "calibration slope"),
 }
 """What few wrong predictions decide, by a part of its metrics' names."""
@@ -397,7 +398,11 @@ _FEW_ERRORS = {
 
 def _few_errors(wrong: float, names: Collection[str]) -> list[str]:
     """Warning of few wrong predictions, naming the metrics that they make approximate; None without such metrics."""
-    named = [one for part, words in _FEW_ERRORS.items() if any(part in name for name in names) for one in words]
+    named = []
+    for part, words in _FEW_ERRORS.items():
+        longer = [other for other in _FEW_ERRORS if other != part and other.startswith(part)]
+        if any(part in name and not any(other in name for other in longer) for name in names):
+            named.extend(words)
     if not named:
         return []
     few = "No errors" if wrong == 0 else f"Only {wrong:.3g} error{'s' if wrong != 1 else ''}"

@@ -50,7 +50,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": evaluation.catalog.title(name, fmt.named),
-        "value": fmt.metric_value(entry, value, ends),
+        "value": fmt.missing_word(evaluation, name) if math.isnan(value) else fmt.metric_value(entry, value, ends),
         "sort": value if math.isfinite(value) else "",
         "interval": fmt.metric_interval(entry, value, ends),
         "better": entry.better,

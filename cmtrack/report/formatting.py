@@ -143,6 +143,19 @@ def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     return _range_of_zero(metric, value, ends) or number(value, ends)
 
 
+def missing_word(evaluation: BaseEvaluation, name: str) -> str:
+    """The word for a metric without a finite value: "infinite" or "undefined"."""
+    return "infinite" if name in evaluation.infinite else "undefined"
+
+
+def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
+    """The word for a metric without a finite value and its reason: "infinite: 1 row gives …"."""
+    word, reason = missing_word(evaluation, name), evaluation.undefined.get(name, "")
+    if not reason or reason.startswith(f"{word}: "):
+        return reason or word
+    return f"{word}: {reason}"
+
+
 def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
     """The interval of a metric beside :func:`metric_value`; empty where the value is the interval already."""
     return "" if _range_of_zero(metric, value, ends) else interval(value, ends)

@@ -6,6 +6,7 @@ the page reads the same without its script.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +17,15 @@ from cmtrack import archive, notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
-from cmtrack.report.formatting import BETWEEN, level, markdown_table, markdown_text, metric_title, split_json
+from cmtrack.report.formatting import (
+    BETWEEN,
+    level,
+    markdown_table,
+    markdown_text,
+    metric_title,
+    missing_with_reason,
+    split_json,
+)
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
 from cmtrack.report.rows import NOTHING_JOINED, Joined, behind_confusions, joined_table, lists_rows, opened
 
@@ -170,7 +179,7 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
     """The Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
     view, plain = view_of(evaluation), markdown_text
     statements, content = view.told(evaluation), view.content(evaluation)
-    rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
+    rows = _card_rows(evaluation)
     heads = ["metric", "value", f"{level(evaluation.confidence_level)} interval", "better"]
     body = [[plain(row[key]) for key in ("title", "value", "interval", "better")] for row in rows]
     lines = [f"## {plain(title)}", *(f"\n{plain(text)}" for section, text in statements if not section)]
@@ -190,6 +199,23 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
     if evaluation.warnings:
         lines += ["", "### What not to trust", "", *(f"- {plain(text)}" for text in evaluation.warnings)]
     return "\n".join(lines) + "\n"
+
+
+def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
+    """The headline metrics, each title once: of two metrics of one title and number one, else with their sections."""
+    rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
+    by_title: dict[str, set[Any]] = {}
+    for row in rows:
+        by_title.setdefault(row["title"], set()).add((row["value"], row["interval"]))
+    shown: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        title = row["title"]
+        if len(by_title[title]) > 1:
+            title = f"{title} ({row['name'].partition('/')[0]})"
+        if not math.isfinite(evaluation.metrics[row["name"]]):
+            row["value"] = missing_with_reason(evaluation, row["name"])
+        shown.setdefault(title, row | {"title": title})
+    return list(shown.values())
 
 
 def table_json(evaluation: BaseEvaluation) -> str:

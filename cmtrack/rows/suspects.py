@@ -134,7 +134,8 @@ class Missed:
     @property
     def sentence(self) -> str:
         """The number of the excess, without a claim on any label."""
-        head = f"{self.all:,} rows are missed by {'both' if len(self.runs) == 2 else f'all {len(self.runs)}'} runs"
+        rows = "row is" if self.all == 1 else "rows are"
+        head = f"{self.all:,} {rows} missed by {'both' if len(self.runs) == 2 else f'all {len(self.runs)}'} runs"
         if math.isnan(self.expected):
             return f"{head}; fewer than {FEWEST_RUNS} runs do not tell how many difficulty explains."
         excess = round(self.excess)

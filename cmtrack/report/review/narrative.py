@@ -28,6 +28,7 @@ from cmtrack.report.review.phrases import (
     about_rows,
     all_others,
     asked,
+    assumed_shares,
     behind_words,
     counts_rows,
     criterion_title,
@@ -70,7 +71,9 @@ def lead(comparison: Comparison) -> str:
         text = f"take {say(ranking.foremost.name)}; {text}"
     if len(comparison.rankings) > 1:
         text += f" (ranking 1 of {len(comparison.rankings)})"
-    return text + warning_clause(ranking)
+    assumed = assumed_shares(comparison)
+    condition = f"{assumed}: " if assumed else ""
+    return f"{condition}{text}{warning_clause(ranking)}"
 
 
 def maybe(ranking: Ranking) -> str:
@@ -88,6 +91,11 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
 
     ``beside_tables``: whether a table of the gates stands on the same page, so that their values need no sentence.
     """
+    return _elsewhere(comparison, _decision(comparison, beside_tables))
+
+
+def _decision(comparison: Comparison, beside_tables: bool) -> list[str]:
+    """Return the decision on the shares that the comparison was asked for."""
     say = say_of(comparison)
     gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
     ranking = comparison.ranking
@@ -113,6 +121,12 @@ def _warned(head: str, ranking: Ranking, say: Say) -> str:
     if warned and head.startswith("Take "):
         head = f"Of the {ranking.noun}s, t{head[1:]}"
     return " ".join([*warned, head])
+
+
+def _elsewhere(comparison: Comparison, lines: list[str]) -> list[str]:
+    """Return a verdict that begins with the shares of classes that it assumes, where these are not the rows' own."""
+    assumed = assumed_shares(comparison)
+    return [f"{assumed}: {lines[0]}", *lines[1:]] if assumed and lines else lines
 
 
 def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:

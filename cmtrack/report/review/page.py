@@ -28,6 +28,7 @@ from cmtrack.report.review.phrases import (
     LAST,
     STANDINGS,
     Say,
+    assumed_shares,
     behind_words,
     criterion_title,
     direction,
@@ -91,7 +92,7 @@ def context(
     listed = behind(comparison, flipped, joined) if rows else None
     opens = opened(listed)
     page = {
-        "title": title or f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}",
+        "title": title or _title(comparison),
         "noun": comparison.noun,
         "run_numbers": run_numbers(comparison),
         "facts": facts(comparison),
@@ -306,6 +307,13 @@ def table(ranking: Ranking) -> Table:
     return with_intervals(heads, rows, scales=scales, n_rest=len(rest), behind=behind_words(ranking))
 
 
+def _title(comparison: Comparison) -> str:
+    """The title of a review, with the shares of the classes that it assumes where these are not the rows' own."""
+    text = f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}"
+    assumed = assumed_shares(comparison)
+    return f"{text}, {assumed[0].lower()}{assumed[1:]}" if assumed else text
+
+
 def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
     """Heads, and the cell of an entry."""
     criterion, several = ranking.criterion, len(ranking.standings) > 1
@@ -441,7 +449,7 @@ def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
 def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
     """A loss or a number of the calibration; infinite where a probability of 0 came true."""
     if name in evaluation.infinite:
-        return cell("∞", title=evaluation.undefined[name])
+        return cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
     value, ends = evaluation.metrics.get(name, math.nan), evaluation.intervals.get(name)
     if math.isnan(value):
         return cell("–", title=evaluation.undefined.get(name, ""))

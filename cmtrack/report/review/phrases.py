@@ -176,6 +176,22 @@ def selection_words(comparison: Comparison) -> list[str]:
     return [f"About {part} of it is selection: the {end} of {looks.among}."]
 
 
+def assumed_shares(comparison: Comparison) -> str:
+    """The class shares that a review assumes, as a condition; empty if these are the rows' own.
+
+    "If 2 % of the rows were “spam”", and "If 2 % of the rows were positive" if the positive class has no one name.
+    """
+    shares = comparison.how.get("at")
+    if shares is None:
+        return ""
+    named = {shared_positive(comparison): shares} if isinstance(shares, float) else shares
+    parts = [
+        f"{100 * share:.3g} % of the rows were {'positive' if name is None else quoted(name)}"
+        for name, share in named.items()
+    ]
+    return f"If {fmt.listed(parts, 8)}"
+
+
 def judged_at(comparison: Comparison) -> str:
     """The class shares at which runs are judged; empty if these are the rows' own."""
     shares = comparison.how.get("at")

@@ -152,7 +152,7 @@ def _by_class(flips: Flips, other: str, chosen: str) -> tuple[Table | None, str]
     if len(places) < 2:
         return None, ""
     if not clear:
-        return None, f"In none of the {len(places)} classes do these two numbers of rows differ significantly."
+        return None, f"{chosen} and {other} do not differ significantly in any of the {len(places)} classes."
     places.sort(key=lambda k: (flips.pvalues[k], -abs(flips.rates["broken"][0][k] - flips.rates["fixed"][0][k])))
     rows = []
     for k in places[:MAX_CLASSES]:
@@ -170,7 +170,7 @@ def _by_class(flips: Flips, other: str, chosen: str) -> tuple[Table | None, str]
     if len(places) > len(rows):
         reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
     heads = ["Class", "Rows", f"Only {other} is right", "Share", f"Only {chosen} is right", "Share", "p"]
-    sentence = f"The two numbers of rows differ significantly in {len(clear)} of {len(places)} classes."
+    sentence = f"{chosen} and {other} differ significantly in {len(clear)} of {len(places)} classes."
     return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
 
 

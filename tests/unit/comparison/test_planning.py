@@ -266,6 +266,11 @@ def test_runs_are_ranked_where_they_are_used() -> None:
 def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
     assert f"<li>judged at {shares}</li>" in html(comparison)
+    condition = {"2 % of “1”": "If 2 % of the rows were “1”"}.get(
+        shares, "If 25 % of the rows were “0” and 75 % of the rows were “1”"
+    )
+    assert comparison.summary().startswith(f"{condition}: ")
+    assert f"<title>Review by accuracy, {condition[0].lower()}{condition[1:]}" in html(comparison)
     assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):

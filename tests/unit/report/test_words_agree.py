@@ -1,0 +1,68 @@
+"""One word for one fact, wherever it is read: terminal, card, page and summary."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+from rich.console import Console
+
+from cmtrack import compare, evaluate
+from cmtrack.cli.summary import print_evaluation
+from cmtrack.report.views import report_html
+
+
+def terminal_of(evaluation) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_evaluation(console, evaluation)
+    return console.file.getvalue()
+
+
+def with_an_impossible_row():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    p = np.clip(y * 0.6 + rng.random(100) * 0.4, 0, 1)
+    p[0] = 1 - y[0]
+    return y, p
+
+
+def test_an_infinite_loss_is_infinite_with_its_reason_everywhere() -> None:
+    y, p = with_an_impossible_row()
+    evaluation = evaluate(y, y_prob=p, positive=1)
+    reason = evaluation.undefined["probability/log_loss"]
+    assert reason == "infinite: 1 row gives the actual class the probability 0"
+    assert f"| log loss | {reason} |" in evaluation.card()
+    assert re.search(r"probability/log_loss +infinite", terminal_of(evaluation))
+    assert ">infinite</td>" in report_html(evaluation, {})
+    softer = np.clip(p, 0.01, 0.99)
+    runs = {"a": evaluation, "b": evaluate(y, y_prob=softer, positive=1)}
+    said = compare(runs, rank_by="probability/log_loss").summary()
+    assert f"(probability/log_loss is {reason})" in said
+    assert "undefined: infinite" not in said
+
+
+def test_a_card_has_every_title_once() -> None:
+    y, p = with_an_impossible_row()
+    titles = re.findall(r"^[|] ([^|]+) [|]", evaluate(y, y_prob=p, positive=1).card(), flags=re.M)
+    assert titles.count("Matthews correlation") == 1
+    assert len(titles) == len(set(titles))
+
+
+def test_differences_have_a_real_minus_in_the_terminal() -> None:
+    y = np.arange(200) % 2
+    answers = np.where(np.arange(200) % 7 == 0, 1 - y, y)
+    shown = terminal_of(evaluate(y, answers, positive=1, segments={"half": np.arange(200) < 90}))
+    assert re.search(r"−0[.]\d\d", shown)
+    assert not re.search(r"[ \[]-\d", shown)
+
+
+def test_decision_values_have_no_warning_about_a_metric_that_another_warning_denies() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    s = (2 * y - 1) * 3 + rng.normal(0, 1.7, 200)
+    evaluation = evaluate(y, y_pred=(s > 0) * 1, y_score=s, positive=1)
+    denied, few = (next(text for text in evaluation.warnings if part in text) for part in ("no log loss", "errors:"))
+    assert "sPCC" in denied
+    assert "sPCC" not in few
+    assert not any(name.startswith("spcc/") and name != "spcc/d_b" for name in evaluation.metrics)
