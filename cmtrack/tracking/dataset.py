@@ -89,10 +89,10 @@ def _kind(labels: tuple[Label, ...]) -> str:
     return next(name for kind, name in _KINDS if all(isinstance(label, kind) for label in labels))
 
 
-def log(client: MlflowClient, run_id: str, entry: dict[str, str]) -> None:
-    """Add the entry to a run, unless it has one."""
+def log(client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str | None = None) -> None:
+    """Add the entry to a run's inputs, unless it has one, and the model that was evaluated."""
     from mlflow.data.code_dataset_source import CodeDatasetSource
-    from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
     from mlflow.exceptions import MlflowException
 
     source: Any = CodeDatasetSource(tags={})
@@ -101,10 +101,11 @@ def log(client: MlflowClient, run_id: str, entry: dict[str, str]) -> None:
         entry.get("profile"),
     )  # fmt: skip
     inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
+    models = None if model_id is None else [LoggedModelInput(model_id)]
     try:
-        client.log_inputs(run_id, inputs)
+        client.log_inputs(run_id, inputs, models)
     except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
-        client.log_inputs(run_id, inputs)
+        client.log_inputs(run_id, inputs, models)
 
 
 def is_there(run: Any, entry: dict[str, str]) -> bool:

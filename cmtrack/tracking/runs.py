@@ -33,6 +33,12 @@ _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
 """Names that a search may hold: MLflow's filters have no escape for quotes."""
 _RULE = "a run is given by its id, the first 8 characters of it, or its name if no other run has it"
+_MODEL_SOURCE = re.compile(r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?")
+"""Sources of a model version that hold a logged model's id: its URI, or the folder of its files."""
+_VERSION_SOURCE = re.compile(r"models:/(?P<name>[^/@]+)/(?P<version>[0-9]+)")
+_RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
+_MOST_COPIES = 20
+"""Copies of copies that are followed; a registry that a stranger filled may lead in a circle."""
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
@@ -87,9 +93,10 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
     """An MLflow run entity as a :class:`TrackedRun`.
 
     ValueError if an id is none: ids become parts of paths and URLs.
+
+    ``model_ids``: the models that the run was looked up by; it stands for these, not for all that it made.
     """
-    outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
-    models = dict.fromkeys([*model_ids, *(output.model_id for output in outputs)])
+    models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
     info, data = run.info, run.data
     return TrackedRun(
@@ -107,6 +114,13 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
         model_size=_logged_size(data.tags),
         model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
+
+
+def evaluated_models(run: Any) -> dict[str, None]:
+    """Return the ids of the models that an MLflow run logged; without any, of those that it took to evaluate."""
+    outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
+    inputs = getattr(getattr(run, "inputs", None), "model_inputs", None) or []
+    return dict.fromkeys(model.model_id for model in outputs or inputs)
 
 
 def _logged_size(tags: Mapping[str, str]) -> int:
@@ -344,7 +358,7 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
         if not model:
             raise ValueError(f"a model must read 'models:/name/3' or 'models:/name@alias', got {text!r}")
         version = client.get_model_version(model, number)
-    model_id = getattr(version, "model_id", None)
+    model_id = _model_id(version, client)
     if model_id:
         return _run_of_model(model_id, client), (model_id,)
     if not version.run_id:
@@ -399,17 +413,47 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     """The model versions of a run and its logged models."""
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))
-    if run.model_ids:  # a run may have registered other models than the one that was judged
-        judged = [version for version in versions if _model_id(version) in (*run.model_ids, None)]
-        versions = judged or versions
-    for model_id in run.model_ids:
+    # a list of runs by the store has the models that they made, but not those that they took
+    model_ids = run.model_ids or tuple(evaluated_models(client.get_run(run.run_id)))
+    if model_ids:  # a run may have registered other models than the evaluated one
+        versions = [version for version in versions if _model_id(version, client) in (*model_ids, None)]
+    for model_id in model_ids:
         with mlflow_errors_as(f"the logged model {model_id!r} cannot be read"):
-            source = client.get_logged_model(model_id).source_run_id
-        if source and source != run.run_id:
-            of_run = client.search_model_versions(f"run_id='{source}'")
-            versions += [version for version in of_run if _model_id(version) == model_id]
+            source_run = client.get_logged_model(model_id).source_run_id
+        candidates: list[Any] = []
+        if not source_run:  # the model was logged outside of any run
+            candidates = client.search_model_versions(f"source_path='models:/{model_id}'")
+        elif source_run != run.run_id:
+            candidates = client.search_model_versions(f"run_id='{source_run}'")
+        versions += [version for version in candidates if _model_id(version, client) == model_id]
     return versions
 
 
-def _model_id(version: Any) -> str | None:
-    return getattr(version, "model_id", None) or None
+def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
+    """Return the id of the logged model that a version was registered from; None if it names none.
+
+    Only Databricks fills the field ``model_id``. The open-source registry keeps the id in the version's source.
+    A copied version's source is the original version, and a source ``runs:/<run>/<name>`` means the model that the
+    run logged under this name.
+    """
+    if getattr(version, "model_id", None):
+        return str(version.model_id)
+    source = str(getattr(version, "source", None) or "")
+    logged = _MODEL_SOURCE.fullmatch(source)
+    if logged:
+        return logged["id"] or logged["folder"]
+    original = _VERSION_SOURCE.fullmatch(source)
+    if original and copies < _MOST_COPIES:
+        return _model_id(client.get_model_version(original["name"], original["version"]), client, copies + 1)
+    from_run = _RUN_SOURCE.fullmatch(source)
+    if from_run:
+        return _named_model(from_run["run"], from_run["model"], client)
+    return None
+
+
+def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
+    """Return the id of the only model that a run logged under a name; None without one."""
+    outputs = getattr(client.get_run(run_id), "outputs", None)
+    ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
+    named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]
+    return named[0] if len(named) == 1 else None

@@ -105,7 +105,7 @@ def send(
         state = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
         raise ValueError(f"{state} has the metrics only")
     left_out = dict(_optional(client, run, package, files[1:], answered))
-    datasets.log(client, run_id, package.dataset)
+    datasets.log(client, run_id, package.dataset, _evaluated_elsewhere(run, metrics))
     answered()
     rows_are_out = names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out
     tags = dict(package.with_rows(None).tags if rows_are_out else package.tags)
@@ -311,6 +311,13 @@ def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any
         data = package.dataset
         link = {"model_id": model_id, "dataset_name": data["name"], "dataset_digest": data["digest"]}
     return [Metric(name, value, now, step, **link) for name, value in package.metrics.items()], problems
+
+
+def _evaluated_elsewhere(run: Any, metrics: list[Any]) -> str | None:
+    """Return the model that the metrics are linked to, if another run logged it; else None."""
+    model_id = next((metric.model_id for metric in metrics), None)
+    outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
+    return None if model_id in {output.model_id for output in outputs} else model_id
 
 
 def _only_model(run: Any, step: int) -> str | None:

@@ -85,7 +85,7 @@ def test_an_entity_of_mlflow_is_a_run() -> None:
     )
     assert (run.run_id, run.name, run.experiment_id, run.tracking_uri) == ("a" * 32, "n", "1", URI)
     assert (run.artifact_uri, run.start_time, run.end_time) == ("", 0, 5)
-    assert (run.model_ids, run.datasets) == (("m-1", "m-2"), (("d", "e"),))
+    assert (run.model_ids, run.datasets) == (("m-1",), (("d", "e"),))
     assert runs.from_entity(entity(name=None), Store()).name == "a" * 32
     with pytest.raises(ValueError, match="a run's id must be an id"):
         runs.from_entity(entity("../a"), Store())
@@ -229,6 +229,7 @@ def test_a_run_has_one_version_of_a_model_or_none_is_taken() -> None:
 
     by_run: dict[str, list[Any]] = {"a" * 32: [version("x", 1, "m-1"), version("y", 2)], "s": [version("z", 3, "m-1")]}
     client: Any = Any_(
+        get_run=lambda run_id: entity(run_id),
         search_model_versions=lambda text: by_run.get(text.split("'")[1], []),
         get_logged_model=lambda model_id: Any_(source_run_id={"m-1": "s", "m-2": None}[model_id]),
     )
@@ -439,7 +440,7 @@ class Sink(Store):
         if tags:
             self.events.append({tag.key: tag.value for tag in tags})
 
-    def log_inputs(self, run_id: str, inputs: Any) -> None:
+    def log_inputs(self, run_id: str, inputs: Any, models: Any) -> None:
         self.events.append(f"dataset {inputs[0].dataset.name}")
 
     def delete_tag(self, run_id: str, name: str) -> None:
