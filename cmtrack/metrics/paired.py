@@ -6,7 +6,8 @@ tie-breakers, segments and equivalence.
 A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels) depends on the rows
 that only one of the two gets right, b and c of n. Its statistic is McNemar's (b - c) / sqrt(b + c), its interval
 Tango's. Any other metric has Student's interval, cut at the range of a difference, with the degrees of freedom of
-:func:`~cmtrack.metrics.influence.degrees_of_pairs`.
+:func:`~cmtrack.metrics.influence.degrees_of_pairs`; of a loss without an upper end at most those of its rows as if each
+were a cluster: of two nearly perfect models few large losses decide.
 
 If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows must agree: the p-value is the larger of
 the two, and an interval of a level at which the sign test does not reject reaches 0. If no row differs, only shares
@@ -189,6 +190,9 @@ class Paired:
             answers = [*hits.T] if few else None
         else:
             degrees = degrees_of_pairs(psi, actual, weights, clusters)
+            if not np.isfinite(bounds).all() and actual is not None:
+                # a few rows of a loss without an end may decide, whatever their class
+                degrees = np.minimum(degrees, degrees_of_pairs(psi, None, weights, clusters))
         differing = None
         sign_test = np.full_like(error, np.inf)
         if answers is not None:

@@ -145,3 +145,16 @@ def test_a_difference_of_mean_costs_stays_within_the_costs():
     sides = [evaluate(y, predicted, positive=True, costs=costs) for predicted in (first, second)]
     row = paired_differences(*sides, metrics=["cost/mean"], confidence_level=0.999)["cost/mean"]
     assert (row.low, row.high) == (-500, 500)
+
+
+def test_a_log_loss_that_few_rows_decide_has_their_degrees_of_freedom():
+    y = np.repeat([0, 1], 100)
+    sides = []
+    for k in (0, 100):  # each run is far off in one row of its own
+        p = np.where(y == 1, 0.99, 0.01) + np.linspace(0, 0.005, 200)
+        p[k] = 1 - p[k]
+        sides.append(evaluate(y, y_prob=p, positive=1))
+    wide = paired_differences(*sides, metrics=["probability/log_loss"])["probability/log_loss"]
+    assert (wide.high - wide.low) / (2 * wide.standard_error) == pytest.approx(2.57, abs=0.15)  # of about 5, not 198
+    bounded = paired_differences(*sides, metrics=["probability/brier"])["probability/brier"]
+    assert (bounded.high - bounded.low) / (2 * bounded.standard_error) < 2
