@@ -221,7 +221,6 @@ CLASSES = (
         "The accuracy, of groups that of the last step, if positives were rarer or more frequent and nothing else "
         "changed. Where it is grey, answering the same for all samples is as good. The dotted line is the test set.",
         of_classes.at_prevalence_figure,
-        section="prevalence",
         logged="",
     ),
     FigureEntry(

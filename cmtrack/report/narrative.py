@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import constant_answer
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
@@ -20,6 +21,7 @@ from cmtrack.report.formatting import (
     counted,
     level,
     listed,
+    missing_with_reason,
     named,
     number,
     p_equals,
@@ -57,6 +59,14 @@ QUESTIONS = {
     "facts": "What was evaluated?",
 }
 """The sections of a report by their keys, in the order in which people ask; what has no section leads the page."""
+_COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
+"""The question of an estimate on labelled rows: their share of positives is known, so that it is only a check."""
+
+
+def question(key: str, evaluation: BaseEvaluation) -> str:
+    """Return the heading of a section for an evaluation."""
+    of_labelled_rows = isinstance(evaluation, Evaluation) and evaluation.statistics.target is None
+    return _COUNTED_WITHOUT_LABELS if key == "prevalence" and of_labelled_rows else QUESTIONS[key]
 
 
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -296,7 +306,7 @@ def _log_loss(evaluation: Evaluation) -> list[str]:
     if loss is None or skill is None:
         return []
     if math.isnan(loss):
-        return [f"The log loss is undefined ({evaluation.undefined['probability/log_loss']})."]
+        return [f"The log loss is {missing_with_reason(evaluation, 'probability/log_loss')}."]
     text = f"The log loss of the probabilities is {shown(evaluation, 'probability/log_loss')}"
     if math.isfinite(skill):
         shares = "its share" if evaluation.reference is None else "the share of the reference"
@@ -335,4 +345,7 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         source = _SOURCES[top].format(positive=positive, negative=negative)
         much = f"{100 * estimate.shares[top]:.0f} %"
         text += f". {part} of the uncertainty ({much}) comes from {source} would narrow the interval most"
+    if math.isfinite(estimate.missed_move):
+        most = f"{100 * estimate.missed_move:.2g} percentage points"
+        text += f". A shift that the test of the fit would miss moves it by up to {most}"
     return [text + "."]

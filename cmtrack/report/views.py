@@ -117,12 +117,13 @@ def report_html(
     reduced = [name for name in pictures if name.startswith("reduced_")]
     first = reduced[-1] if reduced else next(iter(pictures), None)
     questions = []
-    for key, question in narrative.QUESTIONS.items():
+    for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
         figures = [block for block in blocks if block["section"] == key and block["name"] != first]
         tables = key in ("good", "confusions", "facts") or (key == "failures" and content.get("segments"))
         if sentences or figures or tables:
-            questions.append({"key": key, "text": question, "sentences": sentences, "figures": figures})
+            text = narrative.question(key, evaluation)
+            questions.append({"key": key, "text": text, "sentences": sentences, "figures": figures})
     return render_page(
         view.template,
         title=title or "Evaluation",

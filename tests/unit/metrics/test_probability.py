@@ -310,9 +310,7 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     assert said_of_log_loss(flat).endswith("not clearly different from that of always giving each class its share.")
     p[0] = np.eye(4)[(y[0] + 1) % 4]
     infinite = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
-    assert said_of_log_loss(infinite) == (
-        "The log loss is undefined (infinite: 1 row gives the actual class the probability 0)."
-    )
+    assert said_of_log_loss(infinite) == ("The log loss is infinite: 1 row gives the actual class the probability 0.")
 
 
 def test_a_run_with_an_infinite_loss_is_last_in_a_ranking():
@@ -325,7 +323,7 @@ def test_a_run_with_an_infinite_loss_is_last_in_a_ranking():
     assert made["infinite"].infinite == {"probability/log_loss", "probability/log_skill"}
     assert [(left.run.name, left.last) for left in comparison.left_out] == [("infinite", True)]
     assert comparison.to_frame()["status"].tolist()[-1] == "last"
-    why = "probability/log_loss is undefined: infinite: 1 row gives the actual class the probability 0"
+    why = "probability/log_loss is infinite: 1 row gives the actual class the probability 0"
     assert f"Last: “infinite” ({why})." in comparison.summary()
     assert "Last: “infinite” " in compare(made, rank_by="probability/log_skill").summary()
     assert "infinite" in [run.name for run in compare(made, rank_by="probability/brier").runs]

@@ -66,3 +66,20 @@ def test_decision_values_have_no_warning_about_a_metric_that_another_warning_den
     assert "sPCC" in denied
     assert "sPCC" not in few
     assert not any(name.startswith("spcc/") and name != "spcc/d_b" for name in evaluation.metrics)
+
+
+def test_a_report_asks_for_a_count_only_where_it_is_not_known() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 600)
+    s = 1 / (1 + np.exp(-rng.normal(2 * y - 1)))
+    held = (y[300:], s[300:])
+    known = evaluate(y[:300], y_prob=s[:300], positive=1, calibration=held)
+    unknown = evaluate(y[:300], y_prob=s[:300], positive=1, calibration=held, target=s[:200])
+    of_known, of_unknown = (report_html(one, {}) for one in (known, unknown))
+    assert "<h2>Would counting work without labels?</h2>" in of_known
+    assert "How many positives are there?" not in of_known
+    assert "<h2>How many positives are there?</h2>" in of_unknown
+    for one, page in ((known, of_known), (unknown, of_unknown)):
+        most = f"{100 * one.prevalence.missed_move:.2g}"
+        assert f"A shift that the test of the fit would miss moves it by up to {most} percentage points." in page
+        assert f"would miss moves it by up to {most} points" in one.prevalence._repr_html_()
