@@ -241,8 +241,9 @@ def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
     for one in verdict.constants:
         ends = one_run.intervals.get(one.metric)
         shown = fmt.number(m[one.metric], ends)
-        words = {"positive": one_run.positive, "catalog": one_run.catalog}
-        constant.append(constant_sentence(one, shown, interval=ends, **words))
+        constant.append(
+            constant_sentence(one, shown, interval=ends, positive=one_run.positive, catalog=one_run.catalog)
+        )
     lines = [_hint(check, run.evaluation, samples) for check in verdict.checks]
     if verdict.pairing is not None and verdict.baseline is not None:
         why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)

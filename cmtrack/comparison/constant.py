@@ -217,7 +217,7 @@ def constant_of_runs(
     for run_id, evaluation in runs.items():
         if not isinstance(evaluation, Evaluation) or not math.isfinite(evaluation.metrics.get(metric, math.nan)):
             continue
-        if constant.guessed or _has_exact_test(evaluation, metric, entry):
+        if constant.guessed or _table_to_test(evaluation, metric, entry) is not None:
             gaps[run_id] = _gap_from_zero(evaluation, metric, entry)
             continue
         with_rows = _with_rows(evaluation, metric, constant)
@@ -390,15 +390,20 @@ def _is_of_independent_rows(evaluation: Evaluation) -> bool:
     return evaluation.statistics.squares is None and evaluation.cluster_errors is None
 
 
-def _has_exact_test(evaluation: Evaluation, metric: str, entry: Metric) -> bool:
-    """True if Fisher's exact test answers whether the metric differs from 0, its value without association."""
+def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
+    """The table of Fisher's exact test, which answers whether the metric differs from 0; None if there is none.
+
+    0 must be the metric's value without association, and the counts whole and of independent rows.
+    """
     if not entry.association or not _is_of_independent_rows(evaluation):
-        return False
+        return None
     table = _two_by_two(evaluation, metric, entry)
-    return table is not None and bool(np.all(table == np.rint(table)))
+    if table is None or np.any(table != np.rint(table)):
+        return None
+    return np.rint(table).astype(np.int64)
 
 
-def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
+def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArray | IntArray | None:
     """The table of two classes or groups that a metric is a function of, actual by predicted; None of more classes.
 
     Of groups it counts a mismatch as a hit of its group, as their correlation does.
@@ -425,8 +430,8 @@ def _gap_from_zero(evaluation: Evaluation, metric: str, entry: Metric) -> Differ
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))
     error = own_error(evaluation, metric)
-    if _has_exact_test(evaluation, metric, entry):
-        table = np.rint(_two_by_two(evaluation, metric, entry)).astype(np.int64)
+    table = _table_to_test(evaluation, metric, entry)
+    if table is not None:
         pvalue = float(fisher_exact(table).pvalue)
     else:
         statistic = value / error if error > 0 else math.nan
