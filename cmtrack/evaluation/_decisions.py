@@ -77,14 +77,19 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
     if reason:
         return replace(outcome, reason=reason)
     inside = np.tile(accepted, 4).astype(np.float64)
-    n = table.effective(inside)
+    wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
+    influence = inside * (wrong - outcome.risk)
+    kish = table.effective(inside)
+    size = kish
     if clusters is not None:
-        wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
-        sums = clusters(inside * (wrong - outcome.risk))
+        sums = clusters(influence)
         error = _error(sums) / (outcome.hits + outcome.misses)
-        n = min(float(size_of_share(outcome.risk, error, len(sums))), n)
+        size = min(size_of_share(outcome.risk, error, len(sums)), kish)
         degrees = cluster_degrees(effective_clusters(sums, None, np.arange(len(sums))), len(sums))
-    low, high = wilson(outcome.risk, n, level, degrees) or (math.nan, math.nan)
+    elif table.fractional:
+        error = math.sqrt(float(table.squares @ influence**2)) / (outcome.hits + outcome.misses)
+        size = size_of_share(outcome.risk, error, kish, kish)
+    low, high = wilson(outcome.risk, size, level, degrees) or (math.nan, math.nan)
     return replace(outcome, low=low, high=high)
 
 

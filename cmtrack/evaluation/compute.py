@@ -289,7 +289,7 @@ def _warnings(
             )
     wrong = float(_effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table))))
     if wrong < RARE:
-        out.extend(_few_errors(wrong, results.intervals))
+        out.extend(_few_errors(wrong, results.intervals, squares is not None))
     clusters = results.clusters.n
     if clusters is not None and clusters < RARE:
         out.append(f"the rows belong to {clusters} groups, fewer than {RARE}: all intervals are approximate")
@@ -394,19 +394,35 @@ _FEW_ERRORS = {
     "calibration/": ("calibration error", "calibration slope"),
 }
 """What few wrong predictions decide, by a part of its metrics' names."""
+_FEW_WEIGHTED_ERRORS = {
+    "/accuracy": ("accuracy",),
+    "/recall": ("recall",),
+    "/specificity": ("specificity",),
+    "/balanced_accuracy": ("balanced accuracy",),
+}
+"""What few wrong predictions decide besides if rows have sampling weights: those of few errors may be unlike others."""
 
 
-def _few_errors(wrong: float, names: Collection[str]) -> list[str]:
-    """Warning of few wrong predictions, naming the metrics that they make approximate; None without such metrics."""
+def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[str]:
+    """Warn of few wrong predictions, naming the metrics that they make approximate; nothing without such metrics.
+
+    ``wrong``: number of errors; with sampling weights the effective one (Kish's).
+    """
+    decided = {**_FEW_WEIGHTED_ERRORS, **_FEW_ERRORS} if weighted else _FEW_ERRORS
     named = []
-    for part, words in _FEW_ERRORS.items():
-        longer = [other for other in _FEW_ERRORS if other != part and other.startswith(part)]
+    for part, words in decided.items():
+        longer = [other for other in decided if other != part and other.startswith(part)]
         if any(part in name and not any(other in name for other in longer) for name in names):
             named.extend(words)
     if not named:
         return []
-    few = "No errors" if wrong == 0 else f"Only {wrong:.3g} error{'s' if wrong != 1 else ''}"
-    return [f"{few}: the intervals of {_list(named)} are approximate"]
+    if wrong == 0:
+        few = "No errors"
+    elif weighted:
+        few = f"Only {wrong:.2g} effective rows (Kish's, of the weights) are errors"
+    else:
+        few = f"Only {wrong:.0f} error{'' if wrong == 1 else 's'}"
+    return [f"{few}: the intervals of {_list(named, len(named))} are approximate"]
 
 
 def _effective(counts: Any, squares: Any, of: Callable[[Any], Any]) -> Any:

@@ -349,8 +349,8 @@ class Moved:
     def _uncentred(self, term: _Term) -> tuple[Any, Any, None, bool]:
         """By the weights alone, which is too wide, and True: of what is not kept by class."""
         values = term.value if term.k is None else term.metric.of_each(term.samples)
-        spread = self._spread(term, lambda alone: term.metric.spread(alone, values)[0])
-        return term.metric.spread(term.samples, values)[0], spread, None, True
+        spread = self._spread(term, lambda alone: term.metric.spread(alone, values).error)
+        return term.metric.spread(term.samples, values).error, spread, None, True
 
     def _spread(self, term: _Term, error: Callable[[Samples], Any]) -> Any:
         """The variance of one row of the target by the error of all as if weights were numbers of rows."""

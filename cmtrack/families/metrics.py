@@ -42,7 +42,7 @@ class CodeAverage(Function):
         """The macro average of a ratio over the codes."""
         return macro_averages(codes)[self.name][0]
 
-    def spread(self, codes: IntArray, share: bool) -> float:
+    def spread(self, codes: IntArray) -> float:
         """The standard error."""
         return macro_averages(codes)[self.name][1]
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _MOST_CELLS = 10**6
+_POSITIVE = np.array([1, 1, 1, 0, 0, 0])
+"""Actual group of each of the six cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,9 @@ class SixCells(Weighted):
         """The six counts; ``squares`` holds the squared weights where they are fractions."""
         weight = np.array(counts, dtype=np.float64)
         return cls(weight, weight if squares is None else np.array(squares, dtype=np.float64))
+
+    def evened(self) -> SixCells | None:
+        return replace(self, squares=_evened(self, _POSITIVE)) if self.fractional else None
 
     @property
     def table_size(self) -> int:
@@ -141,6 +146,9 @@ class Cells(Weighted):
         }
         return (replace(self, **parts) if len(new) else self), number[code]
 
+    def evened(self) -> Cells | None:
+        return replace(self, squares=_evened(self, self.actual)) if self.fractional else None
+
     def by_actual(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each actual class, shape (K,)."""
         return np.bincount(self.actual, values, self.size).astype(np.float64, copy=False)
@@ -198,6 +206,14 @@ class Table(Samples):
     def effective(self, denominator: FloatArray | None) -> float:
         return self.cells.effective(denominator)
 
+    def evened(self) -> Table | None:
+        return self._evened
+
+    @cached_property
+    def _evened(self) -> Table | None:
+        cells = self.cells.evened()
+        return None if cells is None else Table(cells, self.over, self.whole)
+
     def informing(self, metric: Metric) -> float:
         everyone, size = self.effective(None), self.cells.size
         if size * size > _MOST_CELLS or metric.function.influence(self) is None:
@@ -242,6 +258,13 @@ class Table(Samples):
     def predicted(self) -> FloatArray:
         """Samples of each predicted class, shape (K,)."""
         return self.cells.by_predicted(self.cells.weight)
+
+
+def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
+    """Squares of the cells if those of each actual class were spread as its weights are, shape (C,)."""
+    by_class = np.bincount(actual, cells.weight)
+    squares = np.bincount(actual, cells.squares)
+    return np.asarray(cells.weight * ratio(squares, by_class, 0.0)[actual])
 
 
 def _floats(counts: Counts) -> FloatArray:

@@ -319,7 +319,7 @@ class OfEach(Function):
         """The value of each class, shape (K,)."""
         return np.array([self.function(table) for table in curves.tables], dtype=np.float64)
 
-    def spread(self, curves: ClassCurves, share: bool) -> FloatArray:
+    def spread(self, curves: ClassCurves) -> FloatArray:
         """The standard error of each class, shape (K,)."""
         return _errors(self.function, curves)
 
@@ -381,7 +381,7 @@ class OneVsRest(AreaAverage):
         parts = self.weights(curves)
         return float(parts @ np.nan_to_num(curves.areas)) if parts.any() else math.nan
 
-    def spread(self, curves: ClassCurves, share: bool) -> float:
+    def spread(self, curves: ClassCurves) -> float:
         """The largest standard error that the areas' own errors allow."""
         parts = self.weights(curves)
         error = float(parts @ np.where(parts > 0, _errors(AREA, curves), 0.0))
@@ -415,7 +415,7 @@ class OneVsOne(AreaAverage):
         areas = areas[np.isfinite(areas)]
         return float(areas.mean()) if len(areas) else math.nan
 
-    def spread(self, curves: ClassCurves, share: bool) -> float:
+    def spread(self, curves: ClassCurves) -> float:
         """The largest standard error that the areas' own errors allow."""
         assert curves.pairs is not None  # the view has asked
         areas, errors = (np.concatenate([getattr(pair, name) for pair in curves.pairs]) for name in ("areas", "errors"))

@@ -315,7 +315,7 @@ class MeanOf(Function):
     def __call__(self, decided: Decided) -> float:
         return decided.mean_of(self.column)
 
-    def spread(self, decided: Decided, share: bool) -> float:
+    def spread(self, decided: Decided) -> float:
         """The standard error."""
         return decided.error_of(self.column)
 

@@ -44,12 +44,12 @@ class Function:
         """The influence of the value of class k, of a function that gives one of each; None where it is one value."""
         return None
 
-    def spread(self, argument: Any, share: bool) -> Any:
-        """Standard errors, or of a share effective denominators; NotImplemented where the influence gives them."""
+    def spread(self, argument: Any) -> Any:
+        """The standard error, or that of each class; NotImplemented where the influence gives it."""
         return NotImplemented
 
     def size(self, argument: Any) -> Any:
-        """Effective samples that tell where there is no error; None where the samples say it."""
+        """Effective rows that a share is of, of others those that tell where there is no error; None if not its own."""
         return None
 
     def bracket(self, argument: Any, level: float, wider: float, degrees: float) -> Interval | None:

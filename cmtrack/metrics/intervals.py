@@ -139,13 +139,27 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
     return np.where(n > 0, low, math.nan), np.where(n > 0, high, math.nan)
 
 
-def size_of_share(share: Any, error: Any, known: Any) -> Any:
-    """Effective sample size of a share with a standard error: share (1 - share) / error^2.
+def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> Any:
+    """Return the effective sample size of a share: share (1 - share) / error^2, at most Kish's.
 
-    ``known`` where the share is 0 or 1, or has no error. Numbers or arrays.
+    Where few rows are errors, the standard error rests on the weights of these few: one light error would
+    make the interval narrower than no error does. Kish's size, (sum of w)^2 / sum of w^2, takes the weights of all
+    rows that the share is of, and is too large only where the errors are heavier than the other rows,
+    which the standard error shows. The smaller of both therefore holds in either case.
+
+    Parameters
+    ----------
+    share, error : float or ndarray
+    units : float or ndarray
+        The size of a share of 0 or 1, or without an error: rows, clusters or Kish's size.
+    kish : float or ndarray
+        Kish's size (1965, Survey Sampling, section 11.7) of the rows that the share is of; infinite where rows
+        have no sampling weights.
     """
     with np.errstate(all="ignore"):
-        size = np.where((share > 0) & (share < 1) & (error > 0), share * (1 - share) / np.square(error), known)
+        by_error = share * (1 - share) / np.square(error)
+        has_error = (share > 0) & (share < 1) & (error > 0)
+        size = np.where(has_error, np.minimum(by_error, kish), units)
     return size if size.ndim else float(size)
 
 

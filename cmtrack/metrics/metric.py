@@ -13,7 +13,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,20 @@ WITHOUT_ERROR = ("", "profile", "square")
 """Kinds of interval that need no standard error: none at all, or one that the function computes."""
 AVERAGES = ("macro", "micro", "weighted")
 """What names of averages end in, before ``_zero``: a class without a value counted as 0."""
+
+
+class Spread(NamedTuple):
+    """The standard error of a metric, and what its interval needs besides; None where not known.
+
+    ``error``: of a share or count of rows without sampling weights None: its size gives it.
+    ``size``: of a share or count the effective size of its denominator; of other metrics with a range the rows that
+        decide where the error is 0, for an area those of both sides.
+    ``least``: the error that an interval is made of at least: see :meth:`Samples.evened`.
+    """
+
+    error: Any = None
+    size: Any = None
+    least: Any = None
 
 
 @dataclass(frozen=True)
@@ -214,11 +228,8 @@ class Metric:
         psi = self.function.influence(samples.argument()) if psi is None else psi
         return samples.influence(self) if psi is None else np.asarray(psi, dtype=np.float64)
 
-    def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
-        """The standard error, and of a share the effective size of its denominator; None where not known.
-
-        For a count: the number of all samples, and its effective size. For other metrics with a range: the samples that
-        decide where the error is 0, for an area those of both sides.
+    def spread(self, samples: Samples, value: Any) -> Spread:
+        """Return the standard error and what the interval needs besides.
 
         Parameters
         ----------
@@ -226,36 +237,44 @@ class Metric:
         value : float or ndarray of shape (K,)
             What the function gave.
         """
-        if self.interval == "count":
-            everyone, total = samples.effective(None), samples.total
-            if not samples.fractional:
-                return total, everyone
-            error = self._error_of_count(samples)
-            return total, everyone if error is None else size_of_share(value / total, error / total, everyone)
         if self.interval in WITHOUT_ERROR:
-            return None, None
-        share = self.interval == "wilson"
-        given = self.function.spread(samples.argument(), share)
-        if given is not NotImplemented:
-            return (None, given) if share else (given, self._informing(samples, given))
-        if share and isinstance(self.value, Fraction):
-            given = samples.effective(self.value.denominator(samples.argument()))
-            psi = self.influence_in(samples) if samples.fractional else None
-            return None, given if psi is None else size_of_share(value, samples.standard_error(psi), given)
+            return Spread()
+        if self.interval == "count":
+            return self._of_share(samples, value / samples.total, samples.effective(None), samples.total)
+        if self.interval == "wilson":
+            kish = self._rows_of_share(samples)
+            if kish is not None:
+                return self._of_share(samples, value, kish)
         with np.errstate(all="ignore"):
-            psi = self.influence_in(samples)
-            error = None if psi is None else samples.standard_error(psi)
-        if error is None or not share:
-            return error, None if error is None else self._informing(samples, error)
-        if 0 < value < 1 and error > 0:
-            return error, value * (1 - value) / error**2
-        return error, samples.denominator_of(self)
+            error = self._error(samples)
+            evened = None if error is None else samples.evened()
+            least = None if evened is None else self._error(evened)
+        if self.interval != "wilson":
+            size = None if error is None else self._informing(samples, error)
+            return Spread(error, size, least)
+        if error is None or not 0 < value < 1 or not error > 0:
+            return Spread(error, samples.denominator_of(self))
+        return Spread(error, size_of_share(value, max(error, least or 0.0), None))
 
-    def _error_of_count(self, samples: Samples) -> Any:
-        """The standard error of a weighted count."""
-        given = self.function.spread(samples.argument(), False)
-        if given is not NotImplemented:
-            return given
+    def _rows_of_share(self, samples: Samples) -> Any:
+        """The effective size (Kish) of the rows that a share is of; None where the function does not say it."""
+        size = self.function.size(samples.argument())
+        if size is None and isinstance(self.value, Fraction):
+            size = samples.effective(self.value.denominator(samples.argument()))
+        return size
+
+    def _of_share(self, samples: Samples, share: Any, kish: Any, scale: float = 1.0) -> Spread:
+        """The spread of a share, or of a count, which is ``scale`` times a share."""
+        if not samples.fractional:
+            return Spread(None, kish)
+        error = self._error(samples)
+        return Spread(error, kish if error is None else size_of_share(share, error / scale, kish, kish))
+
+    def _error(self, samples: Samples) -> Any:
+        """The standard error; None where it is not known."""
+        error = self.function.spread(samples.argument())
+        if error is not NotImplemented:
+            return error
         psi = self.influence_in(samples)
         return None if psi is None else samples.standard_error(psi)
 

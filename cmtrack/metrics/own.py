@@ -14,7 +14,7 @@ from typing import Any
 from cmtrack.metrics.catalog import OWN_NAME, RESERVED, may_be_own
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.intervals import Interval, wilson, within_bounds
-from cmtrack.metrics.metric import BETTER, RANGES, Metric
+from cmtrack.metrics.metric import BETTER, RANGES, Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.results import Results
 
@@ -114,17 +114,18 @@ def put_own(
                 raise ValueError(
                     f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
                 )
-            error = n = None
+            spread = Spread()
             clustered = results.clusters.n is not None and name not in results.clusters.errors
             if results.with_errors and math.isfinite(value) and not clustered:
-                error, n = metric.spread(samples, value)
-                if error is None and n is None:
+                spread = metric.spread(samples, value)
+                if spread.error is None and spread.size is None:
                     warnings.append(
                         f"no standard error of {name}: taking the derivative by each of {len(samples.weight):,} counts "
                         "would take too long; give the metric its influence"
                     )
             reason = metric.reason or "its function gives no finite number"
-            results.put(name, value, error=error, n=n, reason=reason, metric=metric)
+            weighted = samples is not None and samples.fractional
+            results.put(name, value, spread=spread, weighted=weighted, reason=reason, metric=metric)
     return tuple(warnings)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from cmtrack.metrics.cells import Cells, Table, ratio
 from cmtrack.metrics.class_curves import CLASS_CURVES
 from cmtrack.metrics.function import Function
-from cmtrack.metrics.intervals import size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
 
@@ -39,12 +38,9 @@ class ClassRatio(Function):
         """The denominator of each class, shape (K,)."""
         return self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
 
-    def spread(self, table: Table, share: bool) -> FloatArray:
-        """The standard error of each class's ratio, shape (K,); of a share of samples, its effective denominator."""
-        if share and not table.fractional:
-            return self.size(table)
-        error = ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
-        return np.asarray(size_of_share(self(table), error, self.size(table))) if share else error
+    def spread(self, table: Table) -> FloatArray:
+        """The standard error of each class's ratio, shape (K,)."""
+        return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
 
     def size(self, table: Table) -> FloatArray:
         """Effective number of samples that each class's ratio is of, shape (K,)."""
@@ -93,7 +89,7 @@ class ClassCount(Function):
         cells = table.cells
         return cells.by_actual(cells.weight * (~cells.hit & (cells.actual == cells.predicted)))
 
-    def spread(self, table: Table, share: bool) -> FloatArray:
+    def spread(self, table: Table) -> FloatArray:
         """The standard error of each class's count, shape (K,)."""
         cells, part = table.cells, self(table) / table.total
         counted = ~cells.hit & (cells.actual == cells.predicted) if self.mismatches else True

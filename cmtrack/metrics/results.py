@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.intervals import ROUNDING, Interval, cluster_degrees, settled, wilson, within_bounds
-from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.intervals import ROUNDING, Interval, cluster_degrees, settled, size_of_share, wilson, within_bounds
+from cmtrack.metrics.metric import Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
 
@@ -90,7 +90,7 @@ class Results:
             self.put(name or metric.name, pvalue, reason=_DEPENDENT, metric=metric)
             return
         value = metric.number(samples.argument())
-        spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
+        spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else Spread()
         more = self._with_flipped(metric, samples, [name or metric.name], spread)
         ends = self._ends(metric, samples, value)
         self._put_computed(metric, samples, name or metric.name, value, spread, more=more, ends=ends)
@@ -105,7 +105,7 @@ class Results:
         for metric, samples in metrics:
             alone = self._is_left_out(metric)
             values = np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
-            spread = metric.spread(samples, values) if self.with_errors and not alone else ()
+            spread = metric.spread(samples, values) if self.with_errors and not alone else Spread()
             spreads = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
             everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
@@ -114,7 +114,7 @@ class Results:
             columns.append((metric, samples, head, tail, values.tolist(), spreads, more, ends))
         for k, name in names.items():
             for metric, samples, head, tail, numbers, spreads, more, ends in columns:
-                of_class = tuple(None if part is None else part[k] for part in spreads)
+                of_class = Spread(*(None if part is None else part[k] for part in spreads))
                 one = tuple(part[k] for part in more)
                 both = ends and (ends[0][k], ends[1][k])
                 self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], of_class, k, one, both)
@@ -124,17 +124,17 @@ class Results:
         alone = self.clusters.n is not None and metric.function.independent
         return None if alone or not np.isfinite(values).any() else metric.function.ends(samples.argument())
 
-    def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Any) -> tuple[Any, ...]:
+    def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread) -> tuple[Any, ...]:
         """Value and error with one more sample, half of it flipped, if the metric's interval uses these; else nothing.
 
         With clusters the one stands for as many samples as their errors are alike, at most a cluster.
         """
-        if not (metric.few_errors and spread and spread[0] is not None):
+        if not metric.few_errors or spread.error is None:
             return ()
-        wider: Any = np.ones(np.shape(spread[0]))
+        wider: Any = np.ones(np.shape(spread.error))
         if self.clusters.n is not None:
             errors = np.reshape([self.clusters.errors.get(name, math.nan) for name in names], wider.shape)
-            wider = np.divide(errors, spread[0], out=wider, where=(spread[0] > 0) & (errors > 0))
+            wider = np.divide(errors, spread.error, out=wider, where=(spread.error > 0) & (errors > 0))
         with np.errstate(all="ignore"):
             most = 1.0 if self.clusters.n is None else max(float(np.max(samples.total)) / self.clusters.n, 1.0)
             more = samples.with_flipped(np.clip(wider**2, 1.0, most))
@@ -142,7 +142,7 @@ class Results:
                 return ()
             single = np.ndim(wider) == 0 and len(names) == 1
             value = metric.number(more.argument()) if single else metric.of_each(more)
-            error = metric.spread(more, value)[0] if np.isfinite(value).any() else math.nan
+            error = metric.spread(more, value).error if np.isfinite(value).any() else math.nan
             return value, error * wider
 
     def _put_computed(
@@ -151,23 +151,22 @@ class Results:
         samples: Samples,
         name: str,
         value: float,
-        spread: tuple[float | None, ...],
+        spread: Spread,
         k: int | None = None,
         more: tuple[float, ...] = (),
         ends: tuple[Any, Any] | None = None,
     ) -> None:
-        """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing; ``more`` is for :meth:`put`."""
-        error, n = spread or (None, None)
+        """Add a value; ``spread`` is what :meth:`Metric.spread` gives; ``more`` is for :meth:`put`."""
         value = self.clusters.pvalues.get(name, value)
         if metric.interval == "count":
-            self._put_count(name, value, error or 0.0, n or 0.0)
+            self._put_count(name, value, samples, spread)
             return
         function = metric.function
         reason = "" if math.isfinite(value) else function.why(samples.argument(), k)
         reason = _DEPENDENT if self._is_left_out(metric) else reason
-        self.put(name, value, error=error, n=n, reason=reason, metric=metric, more=more)
+        self.put(name, value, spread=spread, weighted=samples.fractional, reason=reason, metric=metric, more=more)
         if function.scale and name in self.errors:
-            self._put_made(metric, name, samples, error or 0.0)
+            self._put_made(metric, name, samples, spread.error or 0.0)
         value = self.metrics[name]
         if ends is not None and math.isfinite(value):
             low, high = map(float, ends)
@@ -199,17 +198,16 @@ class Results:
         name: str,
         value: float,
         *,
-        error: float | None = None,
-        n: Any = None,
+        spread: Spread = Spread(),
+        weighted: bool = False,
         reason: str = "",
         metric: Metric,
         more: tuple[float, ...] = (),
     ) -> None:
         """Add a metric.
 
-        ``error``: its standard error.
-        ``n``, float, or ndarray of shape (2,): for proportions, the (effective) size of the denominator; for others as
-            of :func:`within_bounds`.
+        ``spread``: its standard error and sizes.
+        ``weighted``: whether rows have sampling weights.
         ``reason``: why it is undefined, if it is; by default what the metric says.
         ``metric``: its declaration.
         ``more``, (value, error): those that its interval is made of, where they are others.
@@ -222,13 +220,16 @@ class Results:
                 self.infinite.add(name)
             self.undefined[name] = reason or metric.reason or "its denominator is zero"
             return
-        spread = value * (1 - value)
-        if metric.interval == "wilson" and n:
-            error = math.sqrt(max(spread, 0.0) / n)
+        error, n, least = spread
+        if metric.interval == "wilson" and n and error is None:
+            error = math.sqrt(max(value * (1 - value), 0.0) / n)
         if name in self.clusters.errors:
-            by_rows, error = error, self.clusters.errors[name]
-            by_error = metric.interval == "wilson" and error > 0
-            n = spread / error**2 if by_error else self.clusters.informing(n, by_rows, error)
+            by_rows = error
+            error = self.clusters.errors[name]
+            if metric.interval == "wilson" and error > 0:
+                n = size_of_share(value, error, 0.0, n if weighted and n else math.inf)
+            else:
+                n = self.clusters.informing(n, by_rows, error)
         if error is None or not math.isfinite(error):
             return
         if error <= ROUNDING and (value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)):
@@ -241,7 +242,8 @@ class Results:
             interval = wilson(value, n, self.confidence_level, self.clusters.degrees(name)) if n is not None else None
         elif metric.interval in ("wald", "atanh", "logit", "log"):
             bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
-            interval = within_bounds(metric.interval, value, error, self.confidence_level, bounds, n, degrees)
+            wide = error if least is None else max(error, least)
+            interval = within_bounds(metric.interval, value, wide, self.confidence_level, bounds, n, degrees)
             if more and np.isfinite(more).all() and (error > 0 or interval is None):
                 at, around = more
                 other = within_bounds(metric.interval, at, around, self.confidence_level, bounds, n, degrees)
@@ -251,16 +253,21 @@ class Results:
         if interval is not None:
             self.intervals[name] = interval
 
-    def _put_count(self, name: str, count: float, total: float, n: float) -> None:
-        """Add a count of ``total`` samples, effectively ``n``: its interval is that of its share."""
+    def _put_count(self, name: str, count: float, samples: Samples, spread: Spread) -> None:
+        """Add a count: its interval is that of its share of all samples."""
         self.metrics[name] = float(count)
+        n = spread.size or 0.0
         if not n > 0:
             return
+        total = samples.total
         share = float(count) / total
-        error = total * math.sqrt(share * (1 - share) / n)
+        error = total * math.sqrt(share * (1 - share) / n) if spread.error is None else float(spread.error)
         if name in self.clusters.errors:
             error = self.clusters.errors[name]
-            n = share * (1 - share) * total**2 / error**2 if error > 0 else self.clusters.informing(n, None, error)
+            if error > 0:
+                n = size_of_share(share, error / total, 0.0, n if samples.fractional else math.inf)
+            else:
+                n = self.clusters.informing(n, None, error)
         self.errors[name] = error
         ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
         if ends is not None:

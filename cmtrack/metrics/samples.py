@@ -108,6 +108,16 @@ class Samples:
         """Effective sample size (Kish) of a denominator; None means all samples."""
         raise NotImplementedError
 
+    def evened(self) -> Samples | None:
+        """The same rows, with weights that say nothing of the errors: the squares of each class spread evenly.
+
+        Where few rows are errors, a sandwich error rests on the weights of these few. With the squares of all rows of
+        their actual class it does not; it errs only where errors are heavier than the other rows, which the sandwich
+        error shows. Intervals use the larger of both errors, as those of shares the smaller of two sizes
+        (:func:`cmtrack.metrics.intervals.size_of_share`). None without sampling weights, and for what is no table.
+        """
+        return None
+
     def denominator_of(self, metric: Metric) -> float | None:
         """The effective denominator of a share of exactly 0 or 1; None if unknown."""
         return None

@@ -437,7 +437,7 @@ class Fisher(Correlations):
         np.divide(1 - fisher_mean(values) ** 2, 1 - values**2, out=slope, where=np.abs(values) < _CLIP)
         return self.combined(scores, terms, slope / len(terms))
 
-    def spread(self, scores: ClassScores, share: bool) -> float | None:
+    def spread(self, scores: ClassScores) -> float | None:
         """Return the standard error; None without joint moments, or if a score never varies."""
         psi = None if scores.cross is None else self.influence(scores)
         return None if psi is None else scores.standard_error(psi)
@@ -462,7 +462,7 @@ class Least(Correlations):
             return None
         return self.combined(scores, np.array([np.nanargmin(self.usable(scores))]), np.ones(1), single)
 
-    def spread(self, scores: ClassScores, share: bool) -> float | None:
+    def spread(self, scores: ClassScores) -> float | None:
         """Return the standard error; None if a score never varies."""
         with np.errstate(all="ignore"):
             psi = self.influence(scores, single=True)

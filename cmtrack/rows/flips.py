@@ -12,7 +12,7 @@ from scipy.special import chdtrc, gammaln, ndtr
 
 from cmtrack import notebook
 from cmtrack.metrics.influence import covariance
-from cmtrack.metrics.intervals import Interval, exact_ends, holm
+from cmtrack.metrics.intervals import Interval, exact_ends, holm, size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.paired import binomial_pvalues
@@ -96,7 +96,7 @@ class Flips:
             The values that divide the rows, and the place of each row's value.
         weights, clusters : ndarray of shape (n,), optional
             int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters, a share is worth
-            as many rows as ``share (1 - share) / error^2``.
+            as many rows as :func:`cmtrack.metrics.intervals.size_of_share` says.
         confidence_level : float
         """
         values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
@@ -108,7 +108,7 @@ class Flips:
             counts[name], _ = _weight_of(codes[mark], size, None if weights is None else weights[mark], None)
             with np.errstate(all="ignore"):
                 share = counts[name] / n
-            rows = n if whole else _rows_worth(share, mark, codes, n, worth, weights, clusters)
+            rows = n if whole else _rows_worth(share, mark, codes, worth, weights, clusters)
             rates[name] = (share, *exact_ends(share * rows, rows, level))
         if whole:
             alone = binomial_pvalues(counts["broken"], counts["fixed"])[1]
@@ -219,16 +219,17 @@ def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple
 
 
 def _rows_worth(
-    share: FloatArray, mark: BoolArray, codes: IntArray, n: Any, worth: FloatArray, weights: Any, clusters: Any
+    share: FloatArray, mark: BoolArray, codes: IntArray, worth: FloatArray, weights: Any, clusters: Any
 ) -> FloatArray:
     """Effective sample size of a share by its sandwich error; the number of units for 0 and 1."""
-    out = worth.copy()
+    errors = np.zeros(len(share))
     for part in np.flatnonzero((share > 0) & (share < 1)):
         inside = codes == part
         psi = (mark[inside] - share[part])[:, None]
-        variance = float(covariance(psi, *_at(inside, weights, clusters))[0, 0])
-        out[part] = share[part] * (1 - share[part]) / variance if variance > 0 else worth[part]
-    return out
+        errors[part] = math.sqrt(float(covariance(psi, *_at(inside, weights, clusters))[0, 0]))
+    sampled = weights is not None and weights.dtype.kind == "f"
+    kish = _weight_of(codes, len(share), weights, None)[1] if sampled else math.inf
+    return np.asarray(size_of_share(share, errors, worth, kish))
 
 
 def _sign_pvalue(signs: FloatArray, weights: Any, clusters: Any) -> float:

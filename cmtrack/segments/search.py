@@ -343,14 +343,16 @@ class _Options(NamedTuple):
 class _Units:
     """Rows, or clusters of rows, that are permuted whole.
 
-    ``codes`` of each column, number of ``rows``, ``sums`` of weighted values, ``weights``. Where clusters may lie in
-    several segments, the units are their parts, and ``owner`` is the cluster of each.
+    ``codes`` of each column, number of ``rows``, ``sums`` of weighted values, ``weights``, and the sums of the rows'
+    squared weights if these are sampling weights, else None. Where clusters may lie in several segments, the units are
+    their parts, and ``owner`` is the cluster of each.
     """
 
     codes: list[IntArray]
     rows: IntArray
     sums: FloatArray
     weights: FloatArray
+    squares: FloatArray | None
     owner: IntArray | None
     clustered: bool
     n_clusters: int
@@ -401,8 +403,10 @@ class _Rows:
     def units(self, deviations: FloatArray, nested: bool) -> _Units:
         """The rows, or the clusters; ``nested`` refuses clusters in several segments of a column."""
         weighted, ones = self.weights * deviations, np.ones(len(deviations), dtype=np.int64)
+        squared = self.weights**2
         if self.clusters is None:
-            return _Units(self.codes, ones, weighted, self.weights, None, False, 0)
+            squares = squared if self.sampled else None
+            return _Units(self.codes, ones, weighted, self.weights, squares, None, False, 0)
         owner, n = self.clusters, 1 + int(self.clusters.max())
         place, size, of_unit, of_column = owner, n, None, self.codes
         notes: tuple[str, ...] = ()
@@ -418,7 +422,8 @@ class _Rows:
         return _Units(
             [codes[some] for codes in of_column], np.bincount(place, minlength=size),
             np.bincount(place, weighted, size).astype(np.float64),
-            np.bincount(place, self.weights, size).astype(np.float64), of_unit, True, n, notes,
+            np.bincount(place, self.weights, size).astype(np.float64),
+            np.bincount(place, squared, size).astype(np.float64) if self.sampled else None, of_unit, True, n, notes,
         )  # fmt: skip
 
     def _nested(self, owner: IntArray, n: int) -> tuple[list[IntArray], tuple[str, ...]]:
@@ -575,6 +580,10 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
     s, w = units.sums, units.weights
     squares = [_products(slices, units, *pair) for pair in ((s, s), (s, w), (w, w))]
     totals = [(inside := slices.sums(one), float(one.sum()) - inside) for one in (s, w)]
+    by_row = [None, None]
+    if units.squares is not None:
+        inside = slices.sums(units.squares)
+        by_row = [inside, float(units.squares.sum()) - inside]
     sides = []
     for side, count in enumerate(_counts(slices, units)):
         ss, sw, ww = (pair[side] for pair in squares)
@@ -585,6 +594,7 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
             if units.clustered:
                 variance *= np.where(count > 1, count / (count - 1), 1.0)
             error, size = np.sqrt(variance) / weight, weight**2 / ww
+            kish = math.inf if by_row[side] is None else weight**2 / by_row[side]
         degrees = np.maximum(count - 1, 1.0) if units.clustered else None
         value = value + mean
         if not shares:
@@ -592,7 +602,7 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
             continue
         value = np.clip(np.round(value, 14), 0.0, 1.0)
         error = np.where((value > 0) & (value < 1), error, 0.0)
-        sides.append(Estimates(value, error, np.atleast_1d(size_of_share(value, error, size)), degrees))
+        sides.append(Estimates(value, error, np.atleast_1d(size_of_share(value, error, size, kish)), degrees))
     return sides[0], sides[1]
 
 
