@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma
 
-from cmtrack.metrics.function import Function
+from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted, stratum_means
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
@@ -324,11 +324,14 @@ class RankCells(Weighted):
         return self, ranks_of(at.probabilities.T, at.rows.actual)
 
 
-class TopK(Function):
+class TopK(Fraction):
     """Share of the rows whose actual class is among the k most probable ones."""
 
     def __init__(self, k: int) -> None:
         self.k = k
+
+    def denominator(self, counts: Any) -> None:
+        """Return None: every row counts."""
 
     def __call__(self, counts: Any) -> Any:
         return counts[: self.k].sum() / counts.sum()

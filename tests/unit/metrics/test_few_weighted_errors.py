@@ -21,7 +21,7 @@ def _width(interval):
 @pytest.mark.parametrize(
     "metric",
     [
-        "multiclass/accuracy", "multiclass/balanced_accuracy", "multiclass/f1_macro", "class/0/recall", "class/0/f1",
+        "multiclass/accuracy", "multiclass/balanced_accuracy", "multiclass/f1_macro", "class/0/recall",
         "binary/specificity", "binary/balanced_accuracy", "binary/fp",
     ],
 )  # fmt: skip
@@ -55,7 +55,8 @@ def test_counts_of_equal_rows_change_nothing():
     times = np.where(np.arange(100) % 7 == 0, 3, 1)
     counted = evaluate(ACTUAL, ONE_WRONG, sample_weight=times)
     repeated = evaluate(np.repeat(ACTUAL, times), np.repeat(ONE_WRONG, times))
-    assert counted.intervals == pytest.approx(repeated.intervals)
+    for metric, interval in repeated.intervals.items():
+        assert counted.intervals[metric] == pytest.approx(interval), metric
     assert counted.warnings == repeated.warnings
 
 
