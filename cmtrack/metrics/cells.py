@@ -262,8 +262,8 @@ class Table(Samples):
 
 def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
     """Squares of the cells if those of each actual class were spread as its weights are, shape (C,)."""
-    by_class = np.bincount(actual, cells.weight)
-    squares = np.bincount(actual, cells.squares)
+    by_class = np.bincount(actual, cells.weight).astype(np.float64)
+    squares = np.bincount(actual, cells.squares).astype(np.float64)
     return np.asarray(cells.weight * ratio(squares, by_class, 0.0)[actual])
 
 

@@ -64,6 +64,10 @@ class Spread(NamedTuple):
     least: Any = None
 
 
+UNKNOWN_SPREAD = Spread()
+"""Of a metric without an error."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A metric: its name, its words and its function.

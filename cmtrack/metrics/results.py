@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.metrics.intervals import ROUNDING, Interval, cluster_degrees, settled, size_of_share, wilson, within_bounds
-from cmtrack.metrics.metric import Metric, Spread
+from cmtrack.metrics.metric import UNKNOWN_SPREAD, Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
 
@@ -198,7 +198,7 @@ class Results:
         name: str,
         value: float,
         *,
-        spread: Spread = Spread(),
+        spread: Spread = UNKNOWN_SPREAD,
         weighted: bool = False,
         reason: str = "",
         metric: Metric,

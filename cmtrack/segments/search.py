@@ -580,7 +580,7 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
     s, w = units.sums, units.weights
     squares = [_products(slices, units, *pair) for pair in ((s, s), (s, w), (w, w))]
     totals = [(inside := slices.sums(one), float(one.sum()) - inside) for one in (s, w)]
-    by_row = [None, None]
+    by_row: list[FloatArray] | None = None
     if units.squares is not None:
         inside = slices.sums(units.squares)
         by_row = [inside, float(units.squares.sum()) - inside]
@@ -594,7 +594,7 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
             if units.clustered:
                 variance *= np.where(count > 1, count / (count - 1), 1.0)
             error, size = np.sqrt(variance) / weight, weight**2 / ww
-            kish = math.inf if by_row[side] is None else weight**2 / by_row[side]
+            kish = math.inf if by_row is None else weight**2 / by_row[side]
         degrees = np.maximum(count - 1, 1.0) if units.clustered else None
         value = value + mean
         if not shares:
