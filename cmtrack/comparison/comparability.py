@@ -14,6 +14,7 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.grouping.step import same_label
 from cmtrack.names import distinct, quoted
 from cmtrack.statistics import LabelDigest
 from cmtrack.untrusted import one_line
@@ -31,8 +32,10 @@ class Reason(Enum):
 
     # not in one order
     DATA = "on different evaluation data"
+    OUTDATED = "some by cmtrack 0.2 with weights and labels that are booleans or floats, whose digests say too little"
     KIND = "some by single labels, some by sets of codes in families"
     LABELS = "with different classes"
+    KIND_OF_LABELS = "with labels that differ only in kind (text in some, numbers in others)"
     GROUPING = "under different groupings"
     POSITIVE = "for different positive groups"
     COSTS = "with different costs"
@@ -46,6 +49,7 @@ class Reason(Enum):
     SECOND_WITHOUT_ROWS = "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
     LABEL_ORDER = "the labels are in another order: {first} and {second}"
     OTHER_CLASSES = "the evaluations have other classes: {first} and {second}"
+    OTHER_KIND = "the labels differ only in kind (text against number): {first} and {second}"
     SAMPLE_WEIGHTS = "the sample weights differ"
     # of one of several
     NOT_KEPT = "its predictions by row were not kept"
@@ -62,6 +66,8 @@ class Traits:
 
     ``content``: of the rows' labels, in no order.
     ``order``: of the labels in their order; None where that is not known, as of tables.
+    ``outdated``: whether the digest of the labels can be compared with none of today's.
+    ``label_texts``: the labels as texts, which are equal if the labels differ in kind only.
     """
 
     content: object
@@ -75,6 +81,8 @@ class Traits:
     spans: str | None = None
     weight: str | None = None
     costs: str | None = None
+    label_texts: str | None = None
+    outdated: bool = False
 
     @classmethod
     def listed(
@@ -95,12 +103,15 @@ class Traits:
         digest = evaluation.statistics.digest
         design = dict(evaluation.design)
         design.pop("labels", None)
+        labels = list(map(same_label, evaluation.labels))
         return cls(
             digest.content_only,
             digest if digest.ordered else None,
             evaluation.statistics.row_ids,
             "labels" if isinstance(evaluation, Evaluation) else "sets",
-            labels=repr(sorted(map(repr, evaluation.labels))),
+            labels=repr(sorted(map(repr, labels))),
+            label_texts=repr(sorted(map(str, labels))),
+            outdated=digest.outdated,
             spans=design.pop("none", ""),
             costs=design.pop("costs", ""),
             weight=f"{evaluation.n_samples:.9g}",
@@ -124,12 +135,15 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
     "costs"): evaluations may differ in what is not read.
     """
-    reasons = [Reason.DATA] if _other_data(first, second) else []
+    reasons = []
+    if _other_data(first, second):
+        reasons.append(Reason.OUTDATED if first.outdated != second.outdated else Reason.DATA)
     for reason in _DESIGN:
         name = reason.name.lower()
         ours, theirs = getattr(first, name), getattr(second, name)
         if ours != theirs and None not in (ours, theirs) and (reason not in _READ or name in read):
-            reasons.append(reason)
+            differs_in_kind = reason is Reason.LABELS and first.label_texts == second.label_texts
+            reasons.append(Reason.KIND_OF_LABELS if differs_in_kind else reason)
     if not reasons and first.weight != second.weight:  # other rows have another weight
         reasons.append(Reason.WEIGHT)
     return tuple(reasons)
@@ -150,13 +164,20 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
     if first.rows is None or second.rows is None:
         return Reason.FIRST_WITHOUT_ROWS if first.rows is None else Reason.SECOND_WITHOUT_ROWS
     if first.labels != second.labels:
-        return Reason.LABEL_ORDER if set(first.labels) == set(second.labels) else Reason.OTHER_CLASSES
+        return _why_other_labels(first.labels, second.labels)
     a, b = first.rows.weights, second.rows.weights
     if (a is None) != (b is None) or (
         a is not None and b is not None and (a.dtype != b.dtype or not np.array_equal(a, b))
     ):
         return Reason.SAMPLE_WEIGHTS
     return None
+
+
+def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason:
+    if set(first) == set(second):
+        return Reason.LABEL_ORDER
+    texts = [sorted(str(same_label(label)) for label in labels) for labels in (first, second)]
+    return Reason.OTHER_KIND if texts[0] == texts[1] else Reason.OTHER_CLASSES
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
@@ -203,11 +224,21 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
 
 
 def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """The evaluations, those of the same classes with them in one order: that of most, of several the sorted one."""
-    orders = Counter(evaluation.labels for evaluation in evaluations.values() if isinstance(evaluation, Evaluation))
+    """The evaluations, those of the same classes with them in one order: that of most, of several the sorted one.
+
+    Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a metric of a class has
+    one name.
+    """
+    of_classes = [evaluation for evaluation in evaluations.values() if isinstance(evaluation, Evaluation)]
+    orders = Counter(evaluation.labels for evaluation in of_classes)
+    kinds: dict[frozenset[Label], set[str]] = {}
+    for evaluation in of_classes:
+        kinds.setdefault(frozenset(evaluation.labels), set()).add(repr(sorted(map(repr, evaluation.labels))))
     chosen: dict[frozenset[Label], tuple[Label, ...]] = {}
     for labels in sorted(orders, key=lambda labels: (-orders[labels], list(map(str, labels)))):
-        chosen.setdefault(frozenset(labels), labels)
+        classes = frozenset(labels)
+        order = labels if len(kinds[classes]) == 1 else tuple(map(same_label, labels))
+        chosen.setdefault(classes, order)
     return {
         name: evaluation.with_label_order(chosen[frozenset(evaluation.labels)])
         if isinstance(evaluation, Evaluation)
@@ -263,8 +294,12 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
         f"evaluation data {e.labels_digest.rsplit('.', 1)[-1][:8]}"
         + ("" if e.statistics.row_ids is None else f", row ids {str(e.statistics.row_ids)[:8]}")
     ),
+    Reason.OUTDATED: lambda e: "by cmtrack 0.2" if e.statistics.digest.outdated else "by a later cmtrack",
     Reason.KIND: lambda e: "single labels" if isinstance(e, Evaluation) else "sets of codes in families",
     Reason.LABELS: lambda e: "classes " + ", ".join(map(one_line, e.labels)),
+    Reason.KIND_OF_LABELS: lambda e: (
+        "labels that are text" if any(isinstance(label, str) for label in e.labels) else "labels that are numbers"
+    ),
     Reason.GROUPING: lambda e: _grouped(e),
     Reason.POSITIVE: lambda e: "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}",
     Reason.COSTS: lambda e: _priced(e),
@@ -275,8 +310,10 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
 
 _REMEDIES = {
     Reason.DATA: "evaluate all on the same rows in the same order",
+    Reason.OUTDATED: "evaluate those of cmtrack 0.2 again",
     Reason.KIND: "evaluate all on single labels, or all on sets of codes",
     Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
+    Reason.KIND_OF_LABELS: "evaluate all with labels of one kind",
     Reason.GROUPING: "compare under the same grouping= (--grouping FILE)",
     Reason.POSITIVE: "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)",
     Reason.COSTS: "compare at the same costs= (--costs FILE)",
@@ -301,7 +338,7 @@ def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
     """Reasons why runs are in separate rankings, limited to what the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
-    if Reason.DATA in reasons:
+    if reasons & {Reason.DATA, Reason.OUTDATED}:
         reasons.discard(Reason.WEIGHT)
     return [reason for reason in Reason if reason in reasons] or [Reason.DATA]
 

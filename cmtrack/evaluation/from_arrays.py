@@ -35,7 +35,7 @@ from cmtrack.statistics.inputs import (
     listed,
     n_rows,
 )
-from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
+from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels, row_id_values
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.statistics.probabilities import DECISIONS, Normalize, as_probabilities
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared, divided, value_order
@@ -174,7 +174,7 @@ def evaluate(
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
-        rows = replace(rows, ids=RowIds(np.asarray(row_ids)))
+        rows = replace(rows, ids=RowIds(row_id_values(row_ids)))
     if probabilities is not None and y_prob is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)

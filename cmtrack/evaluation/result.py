@@ -35,6 +35,7 @@ from cmtrack.evaluation.storage import predictions_size, read_predictions, write
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.evaluation.transport import Transported, transported
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
+from cmtrack.grouping.step import same_label
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve, ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
@@ -64,7 +65,7 @@ from cmtrack.metrics.spcc import ClassScores, spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.segments import SegmentSearch
-from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
+from cmtrack.statistics import BinaryCounts, ConfusionMatrix, LabelDigest, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
 from cmtrack.statistics.counted_for import Counting
@@ -332,7 +333,8 @@ class Evaluation(BaseEvaluation):
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
         priced = () if self.prices is None else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
-        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *priced, *spans
+        positive = str(same_label(self.positive))
+        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", positive), *priced, *spans
 
     @property
     def negative(self) -> Label | None:
@@ -892,7 +894,7 @@ class Evaluation(BaseEvaluation):
         return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """The same evaluation with its classes in another order.
+        """The same evaluation with its classes in another order, or as equal numbers of another kind.
 
         Metrics that depend on the order are undefined in an order other than their own: weighted kappas of three
         classes or more, and a custom metric of counts whose value would change.
@@ -903,7 +905,7 @@ class Evaluation(BaseEvaluation):
             If the classes are not the same ones.
         """
         order, old = tuple(labels), self.labels
-        if order == old:
+        if list(map(repr, order)) == list(map(repr, old)):
             return self
         if len(order) != len(old) or set(order) != set(old):
             raise ValueError(f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}")
@@ -915,7 +917,8 @@ class Evaluation(BaseEvaluation):
             rows=None if self.rows is None else ordered_rows(self.rows, order),
         )
         ours, theirs = self._views.table.cells.argument(), other._views.table.cells.argument()
-        lost = [name for name in multiclass.ORDINAL if len(old) > 2]
+        is_moved = order != old  # else only the kind differs: False, 0 and 0.0 are one class
+        lost = [name for name in multiclass.ORDINAL if is_moved and len(old) > 2]
         for metric in self.extra_metrics:
             if metric.of == "counts" and metric.value is not None:
                 value, moved = metric.number(ours), metric.number(theirs)
@@ -1062,7 +1065,11 @@ class Evaluation(BaseEvaluation):
 
     def with_rows(self, content: bytes) -> Evaluation:
         """The same evaluation with the rows that :meth:`write_rows` wrote."""
-        return replace(self, rows=read_predictions(content, self))
+        rows = read_predictions(content, self)
+        if self.statistics.digest.stored is None or not isinstance(rows, Predictions):
+            return replace(self, rows=rows)
+        digest = LabelDigest.from_codes(rows.actual, self.labels)
+        return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     @classmethod
     def load(cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()) -> Evaluation:
@@ -1146,9 +1153,15 @@ def _is_sum(evaluation: Evaluation, name: str) -> bool:
 
 
 def _without_positive(plain: Any) -> Any:
-    """A grouping as plain data without its positive group, which is another part of the design."""
-    if isinstance(plain, dict) and "groups" in plain:  # a step; a group may be called "positive"
-        return {name: value for name, value in plain.items() if name != "positive"}
+    """A grouping as plain data without its positive group, which is another part of the design.
+
+    Classes that are booleans or whole floats are written as the integers that they equal.
+    """
     if isinstance(plain, dict):
-        return {name: _without_positive(value) for name, value in plain.items()}
-    return [_without_positive(value) for value in plain] if isinstance(plain, list) else plain
+        is_step = "groups" in plain  # a group may be called "positive"
+        return {
+            same_label(name): _without_positive(value)
+            for name, value in plain.items()
+            if not (is_step and name == "positive")
+        }
+    return [_without_positive(value) for value in plain] if isinstance(plain, list) else same_label(plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.evaluation.spec import Spec
+from cmtrack.grouping.step import same_label
 from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import LabelDigest, ScoreMoments
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-6
 """Share by which sums that should be equal may differ."""
 
+_LABELS_HASHED, _BY_VALUE = "labels_hashed", "by value"
+"""Entry of evaluations whose labels are booleans or whole floats. Files of cmtrack 0.2 do not have it."""
+
 _SUM_OF_ROW = 1.05
 """More than the probabilities of a row sum to, as they are read, and so more than that of a group."""
 
@@ -53,8 +57,10 @@ def stored(evaluation: Evaluation) -> dict[str, Any]:
     extra, numbers = {metric.name for metric in evaluation.extra_metrics}, evaluation.kept_numbers or {}
     # metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons
     other_order = {name: kept.reason for name, kept in numbers.items() if name not in extra}
+    hashed_by_value = _has_numbers_like_integers(evaluation.labels) and evaluation.statistics.digest.stored is None
     return {
         "labels": list(evaluation.labels),
+        **({_LABELS_HASHED: _BY_VALUE} if hashed_by_value else {}),
         **evaluation.spec.to_plain(),
         "notes": list(evaluation.remarks),
         "lost": sorted(lost.name for lost in evaluation.lost),
@@ -82,6 +88,8 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     elif (weights_are == SAMPLING) != (statistics.squares is not None):
         raise ValueError(f"{weights_are} weights must have squares if they are sampling weights, and only then")
     spec = replace(spec, extra_metrics=extra, weights_are=weights_are)
+    if data.get(_LABELS_HASHED) != _BY_VALUE and spec.none is None and _has_numbers_like_integers(labels):
+        statistics = _with_digest_of_values(statistics, weights_are)
     scored_step(labels, spec.grouping, spec.positive)  # they must go together
     if spec.costs is not None:
         spec.costs.matrix(labels, spec.grouping)  # these, too
@@ -94,6 +102,18 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "lost": frozenset(Lost[name] for name in data["lost"]),
         "kept_numbers": read or None,
     }
+
+
+def _has_numbers_like_integers(labels: Sequence[Any]) -> bool:
+    """True for booleans or whole floats among the labels, which cmtrack 0.2 hashed as their texts."""
+    return any(type(same_label(label)) is not type(label) for label in labels)
+
+
+def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> Statistics:
+    """The statistics of a file of cmtrack 0.2 with a digest that today's evaluations can have."""
+    matrix = statistics.matrix
+    rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
+    return replace(statistics, digest=LabelDigest.from_stored(statistics.digest, rows, matrix.labels))
 
 
 def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
@@ -382,9 +402,8 @@ def _check_same(
     statistics = evaluation.statistics
     counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
     same = np.allclose(counts, statistics.matrix.counts, rtol=1e-9, atol=1e-9)
-    if same and evaluation.none is None and statistics.digest.ordered:
-        digest = LabelDigest.from_codes(actual, evaluation.labels)
-        same = digest.value == statistics.digest.value
+    if same and evaluation.none is None:
+        same = statistics.digest.is_of(actual, evaluation.labels)
     if not same:
         raise ValueError("the predictions must give the evaluation's counts: they are of another evaluation")
 

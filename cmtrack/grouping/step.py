@@ -54,6 +54,17 @@ def plain(value: Any) -> Label:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def same_label(label: Any) -> Any:
+    """A boolean or a whole float as the integer that it equals; any other label as it is.
+
+    The classes ``False``, ``0`` and ``0.0`` are one class in every comparison, as they are for Python. Their texts
+    differ, so whatever is compared by text takes the label from here.
+    """
+    if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
+        return int(label)
+    return label
+
+
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     """Check that groups have names and classes of their own, and return them as tuples."""
     if not isinstance(groups, Mapping):

@@ -126,8 +126,8 @@ class ConfusionMatrix(Record):
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
         """The same counts with all of ``labels`` in their order; labels that are new have no samples."""
-        if labels == self.labels:
-            return self
+        if labels == self.labels:  # maybe as numbers of another kind
+            return ConfusionMatrix(self.counts, labels)
         place = places_of(labels, self.labels)
         spread = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
         spread[np.ix_(place, place)] = self.counts

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
+from cmtrack.grouping.step import same_label
 from cmtrack.statistics.inputs import IntArray
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so its powers never vanish modulo 2**64
@@ -37,6 +38,9 @@ class LabelDigest:
     content : int, optional
         The sum over the rows of a sequence, which is all that remains when it is merged with rows in no order; None
         where the rows have no order.
+    stored : LabelDigest, optional
+        The digest in a file of cmtrack 0.2, which hashed booleans and floats as their texts. The stored rows are
+        checked against it, and it is written again.
 
     Examples
     --------
@@ -49,11 +53,37 @@ class LabelDigest:
     value: int
     rows: int
     content: int | None = None
+    stored: LabelDigest | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_codes(cls, codes: IntArray, labels: Sequence[Label]) -> LabelDigest:
         """The digest of the labels numbered by ``codes`` (n,)."""
         return cls.from_hashes(label_hashes(labels)[codes])
+
+    @classmethod
+    def from_stored(cls, stored: LabelDigest, rows: IntArray | None, labels: Sequence[Label]) -> LabelDigest:
+        """The digest of an evaluation of booleans or floats that cmtrack 0.2 stored.
+
+        Without the rows only the number of rows of each label is known, so the digest has no order. If that is not
+        known either, the digest is equal to no other one, and the rows have to be evaluated again.
+
+        Parameters
+        ----------
+        stored : LabelDigest
+        rows : ndarray of shape (K,), int64, optional
+            How many rows each label has.
+        labels : sequence of length K
+        """
+        if rows is None:
+            return replace(stored, stored=stored)
+        return replace(cls.unordered(rows, labels), stored=stored)
+
+    def is_of(self, codes: IntArray, labels: Sequence[Label]) -> bool:
+        """True if the labels numbered by ``codes`` (n,) have this digest, or if it has no order."""
+        if self.stored is not None:
+            texts = list(map(str, labels))
+            return not self.stored.ordered or LabelDigest.from_codes(codes, texts).value == self.stored.value
+        return not self.ordered or LabelDigest.from_codes(codes, labels).value == self.value
 
     @classmethod
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
@@ -86,7 +116,7 @@ class LabelDigest:
         sums = [rows]
         if powers is not None:
             sums += list(powers.T)
-            hashes = [label_hashes([f"{power} {label}" for label in labels]) for power in range(len(sums))]
+            hashes = [label_hashes([f"{power} {same_label(label)}" for label in labels]) for power in range(len(sums))]
         value = sum(int((s.astype(np.uint64) * h).sum(dtype=np.uint64)) for s, h in zip(sums, hashes, strict=True))
         return cls(value % _MODULUS, int(rows.sum()))
 
@@ -95,6 +125,11 @@ class LabelDigest:
         """The digests of S sets of rows without ids, from how many of each label there are, shape (S, K)."""
         values = (rows.astype(np.uint64) * label_hashes(labels)).sum(axis=1, dtype=np.uint64)
         return [cls(*both) for both in zip(values.tolist(), rows.sum(axis=1).tolist(), strict=True)]
+
+    @property
+    def outdated(self) -> bool:
+        """True for a digest of cmtrack 0.2 that cannot be compared with others: see :meth:`from_stored`."""
+        return self.stored is not None and self.stored.value == self.value
 
     @property
     def ordered(self) -> bool:
@@ -119,8 +154,8 @@ class LabelDigest:
         return f"{self.rows}.{_text(self.content)}.{_text(self.value)}"
 
     def to_plain(self) -> str:
-        """The text."""
-        return str(self)
+        """The text; of a digest that cmtrack 0.2 stored, that one."""
+        return str(self if self.stored is None else self.stored)
 
     @classmethod
     def parse(cls, text: str) -> LabelDigest:
@@ -158,7 +193,7 @@ def _powers() -> npt.NDArray[np.uint64]:
 
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
-    """The hash of each label, shape (K,)."""
-    texts = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    """The hash of each label, shape (K,): booleans and whole floats have that of the integer that they equal."""
+    texts = (str(same_label(label)).encode("utf-8", "surrogatepass") for label in labels)
     hashes = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(hashes, dtype="<u8").astype(np.uint64)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.grouping import Label
-from cmtrack.grouping.step import plain
+from cmtrack.grouping.step import plain, same_label
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_integer_pairs, count_pairs
 from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
@@ -160,6 +161,16 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
         repeated = ids[int(np.argmax(np.bincount(codes)))]
         raise ValueError(f"row_ids must not repeat, got {repeated!r} more than once")
     return codes, ids
+
+
+def row_id_values(row_ids: Any) -> npt.NDArray[Any]:
+    """Row ids as they are kept, shape (n,): a whole float is the integer that it equals, as in the digest."""
+    values = np.asarray(row_ids)
+    if values.dtype.kind not in "fO":
+        return values
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = list(map(same_label, values.tolist()))
+    return ids
 
 
 def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:

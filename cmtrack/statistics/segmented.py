@@ -277,8 +277,8 @@ class Segmented(Record):
 
     def arranged(self, labels: tuple[Label, ...]) -> Segmented:
         """The same with all of ``labels`` in their order; labels that are new have no rows."""
-        if labels == self.labels:
-            return self
+        if labels == self.labels:  # maybe as numbers of another kind
+            return Segmented(labels, self.columns)
         place = places_of(labels, self.labels)
         return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
 
