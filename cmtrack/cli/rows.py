@@ -141,8 +141,8 @@ def _chosen(
     else:
         frame = comparison.rows(names[0], names[1], kind)
         if kind != "changed":
-            right = "class" if step is None else f"group of the step {quoted(step)}"
-            sentence = f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {right}."
+            side = "class" if step is None else f"group of the step {quoted(step)}"
+            sentence = f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {side}."
     if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
         shared = together_with(comparison) if kind in ("missed", "suspect") else pair_of(comparison, *names)
         one = next(iter(shared.values()))

@@ -409,7 +409,7 @@ def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[st
     ``wrong``: number of errors; with sampling weights the effective one (Kish's).
     """
     decided = {**_FEW_WEIGHTED_ERRORS, **_FEW_ERRORS} if weighted else _FEW_ERRORS
-    named = []
+    named: list[str] = []
     for part, words in decided.items():
         longer = [other for other in decided if other != part and other.startswith(part)]
         if any(part in name and not any(other in name for other in longer) for name in names):

@@ -14,7 +14,7 @@ REFUSED = 0.01
 Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as a number, and most
 refused estimates are far from the truth.
 """
-_CAUSE = "not only the shares of the classes changed, or the labelled scores are training scores"
+_CAUSE = "either more than the shares of the classes changed, or the labelled scores are training scores"
 
 
 def misfit(pvalue: float) -> str:
@@ -25,9 +25,9 @@ def misfit(pvalue: float) -> str:
 
 def refusal(pvalue: float) -> str:
     """Return the reason why there is no estimate; empty where the fit does not refuse it."""
-    return f"{misfit(pvalue)}: {_CAUSE}" if pvalue < REFUSED else ""
+    return f"{misfit(pvalue)}; {_CAUSE}" if pvalue < REFUSED else ""
 
 
 def doubt(pvalue: float) -> str:
     """Return the warning about an estimate that is stated though its fit is doubtful; else empty."""
-    return f"{misfit(pvalue)}: {_CAUSE}; do not trust the estimate" if REFUSED <= pvalue < DOUBTFUL else ""
+    return f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate" if REFUSED <= pvalue < DOUBTFUL else ""

@@ -126,8 +126,9 @@ def right_side(comparison: Comparison) -> str:
     """Return what a right prediction is right about: the class, or the group of the step that ranks."""
     ranking = comparison.ranking
     assert ranking is not None  # the callers have asked
-    step = step_of(comparison, ranking.foremost.evaluation)
-    return "class" if step is None else "group"
+    evaluation = ranking.foremost.evaluation
+    assert isinstance(evaluation, Evaluation)  # rows of single labels alone are paired
+    return "class" if step_of(comparison, evaluation) is None else "group"
 
 
 def _whole(whole: Flips, other: str, chosen: str, side: str) -> str:
