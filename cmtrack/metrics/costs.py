@@ -10,7 +10,7 @@ Owen (1988) with the unobserved outcomes kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -275,7 +275,7 @@ class MeanCost(Function):
 class Saved(Function):
     """The part of the avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
 
-    scale = "Wald"
+    scale = "MOVER"
 
     def __call__(self, priced: Priced) -> float:
         best = float(priced.constants.min())
@@ -293,17 +293,77 @@ class Saved(Function):
         return np.asarray(((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable)
 
     def bracket(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
-        """Wald's; without an error, what the interval of the mean cost leaves open."""
-        value, error = self(priced), wider * priced.standard_error(self.influence(priced))
-        if error > 1e-13:
-            return on_scale("wald", value, error, level, (-math.inf, 1.0), degrees)
-        best = float(priced.constants.min())
-        low, high = ((best - end) / (best - priced.ideal) for end in reversed(priced.profile(level, wider)))
-        return min(low, value), min(max(high, value), 1.0)
+        """Return the interval of a ratio from those of its parts: see :func:`mover_ratio`.
+
+        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). A few costly rows make the upper side
+        of the numerator much longer than the lower one, as the interval of the mean cost shows.
+        """
+        excess = priced.costs - priced.costs.min(axis=1)[:, None]
+        constant = int(priced.constants.argmin())
+        above_least = Priced(priced.counts, priced.squares if priced.fractional else None, excess)
+        base = Priced(
+            priced.counts,
+            priced.squares if priced.fractional else None,
+            np.broadcast_to(excess[:, constant, None], excess.shape),
+        )
+        parts = above_least.mean, base.mean
+        ends = [
+            interval
+            for one in (above_least, base)
+            if (interval := MeanCost().bracket(one, level, wider, degrees)) is not None
+        ]
+        if len(ends) < len(parts):
+            return None
+        errors = [one.standard_error(one.costs - one.mean) for one in (above_least, base)]
+        joint = (priced.squares * (excess - parts[0]) * (base.costs - parts[1])).sum() / priced.total**2
+        together = errors[0] * errors[1]
+        correlation = float(np.clip(joint / together, -1.0, 1.0)) if together > 0 else 0.0
+        low, high = mover_ratio(parts, ends, correlation)
+        if not math.isfinite(low + high):
+            return None  # there may be no avoidable cost at all
+        value = self(priced)
+        return min(1 - high, value), min(max(1 - low, value), 1.0)
 
     def why(self, priced: Priced, k: int | None) -> str:
         """The reason where no cost can be avoided."""
         return "no decision is better than the best constant one: its cost is the least possible"
+
+
+def mover_ratio(parts: tuple[float, float], ends: Sequence[Interval], correlation: float) -> Interval:
+    """Return the interval of a ratio from the intervals of its parts, by recovered variances (MOVER).
+
+    Donner and Zou (2012), Closed-form confidence intervals for functions of the normal mean and standard deviation,
+    Statistical Methods in Medical Research 21, 347-359: the distance from a part to the nearer end of its interval
+    stands for its standard error there. An end is infinite if the denominator may be 0.
+
+    ``parts``: numerator and denominator, which is above 0.
+    ``ends``: their intervals.
+    ``correlation``: of both errors.
+    """
+    numerator, denominator = parts
+    (low, high), (base_low, base_high) = ends
+    down, up = numerator - low, high - numerator
+    base_down, base_up = denominator - base_low, base_high - denominator
+    return (
+        _fieller_root(numerator, denominator, down, base_up, correlation, -1.0),
+        _fieller_root(numerator, denominator, up, base_down, correlation, 1.0),
+    )
+
+
+def _fieller_root(
+    numerator: float, denominator: float, reach: float, base_reach: float, correlation: float, side: float
+) -> float:
+    """Return the end of a ratio r below (side -1) or above it (1).
+
+    It solves (numerator - r denominator)^2 = reach^2 - 2 r correlation reach base_reach + (r base_reach)^2.
+    """
+    squared = denominator**2 - base_reach**2
+    middle = numerator * denominator - correlation * reach * base_reach
+    rest = numerator**2 - reach**2
+    root = math.sqrt(max(middle**2 - squared * rest, 0.0))
+    if side < 0:  # also where the interval of the denominator reaches above twice its value
+        return rest / (middle + root) if middle + root > 0 else 0.0
+    return (middle + root) / squared if squared > 0 else math.inf
 
 
 class MeanOf(Function):
