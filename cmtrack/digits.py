@@ -188,3 +188,8 @@ def chance(probability: float) -> str:
 def rounded(value: float) -> float | None:
     """A number with six decimals, for tables that programs read; None where it is undefined."""
     return round(float(value), 6) if math.isfinite(value) else None
+
+
+def two_digits(value: float) -> str:
+    """Return a weight, or an effective number of rows, in two significant digits: "38", "1.2", "1,300"."""
+    return f"{float(f'{value:.2g}'):,.10g}"

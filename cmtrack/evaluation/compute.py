@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack.digits import two_digits
 from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.calibration import ReliabilityTable
@@ -239,19 +240,19 @@ def _warnings(
     used = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
     absent = [quoted(label) for label, total in used if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
-    rare = [f"{quoted(label)} (n = {total:.4g})" for label, total in used if 0 < total < limit]
+    rare = [f"{quoted(label)} (n = {two_digits(total)})" for label, total in used if 0 < total < limit]
     out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
         averages = f"of the step {quoted(one.name)}, precision_macro and f1_of_macro_means"
         out += _never(one.labels, table, averages, "precision_macro_zero counts")
     if absent:
         these, them = ("these classes", "them") if len(absent) > 1 else ("this class", "it")
-        out.append(f"no samples of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out")
+        out.append(f"no rows of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out")
     if rare:
         out.append(_few("class", "classes", rare, limit))
     for one, square in views.matrices:
         sizes = _effective(one, square, attrgetter("actual"))
-        few = [f"{quoted(g)} (n = {t:.4g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < limit]
+        few = [f"{quoted(g)} (n = {two_digits(t)})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < limit]
         if few:
             step = f"in the step {quoted(one.name)}"
             out.append(_few(f"{step}, group", f"{step}, groups", few, limit))
@@ -447,10 +448,10 @@ def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -
 
 
 def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:
-    samples = f"{limit} samples" if limit == RARE else f"{limit} effective samples (Kish's, of the weights)"
+    rows = f"{limit} rows" if limit == RARE else f"{limit} effective rows (Kish's, of the weights)"
     if len(names) == 1:
-        return f"{one} {names[0]} has fewer than {samples}: its intervals are approximate"
-    return f"{several} {_list(names)} have fewer than {samples}: their intervals are approximate"
+        return f"{one} {names[0]} has fewer than {rows}: its intervals are approximate"
+    return f"{several} {_list(names)} have fewer than {rows}: their intervals are approximate"
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:

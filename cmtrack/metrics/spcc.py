@@ -645,22 +645,22 @@ def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: An
 _DISTANCE: dict[str, Any] = {"low": 0.0, "high": math.inf, "interval": "wald"}
 _NO_SPREAD = "a class has fewer than two samples, or no score varies in its class"
 
-SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
+SPCC = Section("spcc", "Correlation with the probabilities (sPCC)", (
     _spcc("ovr/<label>", OneCorrelation(), "class moments", _EQ,
           "correlation of one class's indicator and its score over all samples",
-          title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}", few_errors=True),
+          title="correlation of {label} with its score (sPCC)", brief="sPCC of {label}", few_errors=True),
     _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
-          title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
+          title="correlation of each class with its score (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
     _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
           "tanh of the mean atanh of the one-vs-one correlations of at least 4 rows",
-          title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
+          title="correlation within pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
     _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
-          title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min"),
+          title="lowest correlation of a class with its score (sPCC)", brief="sPCC ovr min"),
     _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation of at least 4 rows",
-          title="separation of the worst pair of classes (sPCC)", brief="sPCC ovo min"),
+          title="lowest correlation within a pair of classes (sPCC)", brief="sPCC ovo min"),
     _spcc("binary", OneCorrelation(), "moments", _EQ,
           "sample correlation of the positive group's indicator and its score",
-          title="separation of the two groups (sPCC)", brief="sPCC", headline=True, few_errors=True,
+          title="correlation of the positive group with its score (sPCC)", brief="sPCC", headline=True, few_errors=True,
           reason="a group has no rows"),
     _spcc("d_a", d_a, "moments", _INDEX, "|μ₁ − μ₀| / √((v₁ + v₀) / 2)", reason=_NO_SPREAD,
           title="distance of the groups d_a", brief="d_a", few_errors=True, **_DISTANCE),

@@ -362,7 +362,7 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
     ]  # fmt: skip
     return plot_spcc_pairs(
         pairs, names=labels, level=evaluation.confidence_level, n_pairs=int(np.isfinite(values).sum()),
-        title="The pairs of classes that are separated least",
+        title="The pairs of classes with the lowest sPCC",
     )  # fmt: skip
 
 

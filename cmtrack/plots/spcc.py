@@ -29,11 +29,12 @@ def plot_spcc_matrix(
 ) -> Figure:
     """Draw the one-vs-one sPCC of all ordered pairs of classes; dark cells are the pairs that get confused.
 
-    A pair of a frequent and a rare class has a low sPCC even where the score separates it well. Give the matrix at
+    A pair of a frequent and a rare class has a low sPCC even if the score tells the two apart well. Give the matrix at
     equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
 
     Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the samples of
-    c and d: 1 where the score separates the two, 0 where it does not, negative where it points the wrong way.
+    c and d: 1 if the score is constant within each class, 0 if both have the same mean score, negative if it points
+    the wrong way.
     The matrix is in general not symmetric. The diagonal is blank; undefined entries are grey.
 
     Parameters
@@ -85,7 +86,7 @@ def plot_spcc_matrix(
         heat.write_cells(ax, image, drawn, lambda i, j: _entry(values[i, j], cell), font)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     shares = " at equal shares of both classes" if equal_shares else ""
-    heat.colour_bar(ax, image, f"one-vs-one sPCC{shares}: 1 separated, 0 not, below 0 reversed", _TICKS)
+    heat.colour_bar(ax, image, f"one-vs-one sPCC{shares}: 1: constant within each class, 0: equal means", _TICKS)
     name_axes(ax, "against class" + heat.thinned(step), "class whose score is judged" + heat.thinned(step), title)
     undefined = np.isnan(values).sum() - size
     pairs = size * (size - 1)
@@ -158,7 +159,7 @@ def plot_spcc_pairs(
     open_axes(ax, "x")
     ax.set(xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5))
     ax.set_yticks(y, [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs], fontsize=SMALL_SIZE)
-    name_axes(ax, "one-vs-one sPCC at equal shares: 1 separated, 0 not", "", title)
+    name_axes(ax, "one-vs-one sPCC at equal shares: 1: constant within each class, 0: equal means", "", title)
     words = f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
     lines = [f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."]
     caption_below(ax, lines + text.numbered(list(short.values())))

@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.special import chdtrc
 
+from cmtrack.digits import two_digits
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.metrics.quantile_bins import BinnedDensities, leave_one_out, n_bins, quantile_bins
@@ -191,7 +192,8 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, end
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
         out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
-        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
+        fewest = two_digits(min(bands.m1, bands.m0))
+        out.append(f"only {fewest} labelled scores of one class (< 20): the interval is approximate")
     if doubtful := doubt(fit_pvalue):
         out.append(doubtful)
     if ends is not None and ends[0] == 0 and ends[1] < 1:

@@ -189,10 +189,10 @@ CLASSES = (
     ),
     FigureEntry(
         "spcc_matrix",
-        "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
-        "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "
-        "separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples of a "
-        "class. Of more than 12 classes the pairs that are separated least are shown. The sPCC metrics "
+        "Correlation within pairs of classes (one-vs-one sPCC at equal shares)",
+        "The correlation of a class with its score over the rows of two classes, as if both had equally many: 1 means "
+        "that the score is constant within each class, 0 that both have the same mean score. Dark cells are low; grey "
+        "ones have fewer than 20 rows of a class. Of more than 12 classes the lowest pairs are shown. The sPCC metrics "
         "are those at the actual shares, which are lower for rare classes.",
         of_classes.spcc_figure,
         section="confusions",

@@ -9,6 +9,7 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import constant_answer
+from cmtrack.digits import two_digits
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
@@ -182,7 +183,8 @@ def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
     """``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
     size = ""
     if len(labels) == 1:
-        size = f", n = {count(evaluation.metrics[f'class/{encode_label(labels[0])}/support'])}"
+        support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
+        size = f", weight {two_digits(support)}" if evaluation.weights_are == "sampling" else f", n = {count(support)}"
     return f"{listed([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
 
 
@@ -195,6 +197,11 @@ def _confusion(evaluation: Evaluation) -> list[str]:
         if actual == evaluation.none:
             return [f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."]
         return [f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."]
+    if evaluation.weights_are == "sampling":
+        return [
+            f"Most frequent confusion: {named(actual)} was predicted as {named(predicted)}, "
+            f"with weight {two_digits(n)} ({percent(share)} of the class)."
+        ]
     return [
         f"Most frequent confusion: {counted(n, 'sample')} of class {named(actual)} {'was' if n == 1 else 'were'} "
         f"predicted as {named(predicted)} ({percent(share)} of the class)."

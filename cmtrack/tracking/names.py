@@ -122,7 +122,8 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
 
     ValueError if a name is in no evaluation.
 
-    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a whole section.
+    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a whole section, and ``*``
+        stands for all metrics.
         ``segment/<column>/<value>/<metric>`` is a metric of a segment, of all segments of the column with ``*`` in the
         place of the value.
     """
@@ -136,6 +137,8 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):
             out |= evaluation.segments.named(name)
             continue
+        if name == "*":
+            return dict(metrics)
         named = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
         if not named:
             raise ValueError(f"this evaluation has no metric {name!r}{near_metric(name, metrics)}")

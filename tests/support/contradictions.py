@@ -498,7 +498,9 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
             wrong.append(f"{match[0]!r}: {looks}")
         if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
-    for match in re.finditer(rf"[Aa]bout ({_NUMBER}) (?:rows more would decide )?between “.*?” and “(.*?)”[, ]", said):
+    for match in re.finditer(
+        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80 % power )?between “.*?” and “(.*?)”[, ]", said
+    ):
         more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]
         if abs(read(match[1]) - more) > 0.06 * more or not run["tied"] or run["status"] == "equivalent":
             wrong.append(f"{match[0]!r}: {more} more, and it is {run['status']!r}")

@@ -74,7 +74,7 @@ def test_names_that_differ_in_a_number_fit(numbers):
         ("class/7/recall", "recall of “7”", "recall of “7”"),
         ("reduced/two/a_u2f_b/f1", "F1 of “a/b” (“two”)", "F1 of “a/b” (“two”)"),
         ("reduced/two/f1_macro", "macro F1 (“two”)", "macro F1 (“two”)"),
-        ("spcc/ovr/7", "separation of “7” from the rest (sPCC)", "sPCC of “7”"),
+        ("spcc/ovr/7", "correlation of “7” with its score (sPCC)", "sPCC of “7”"),
         ("binary/matthews_corrcoef", "Matthews correlation for positives", "MCC, positives"),
         ("prevalence/bias", "prevalence bias for positives", "prev. bias, positives"),
         ("prevalence/7/bias", "prevalence bias of “7”", "prev. bias of “7”"),

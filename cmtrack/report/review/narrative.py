@@ -309,7 +309,10 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     if not words:
         return []
     first, *others = words
-    rows = [first.replace(" between", " more would decide between", 1), *(one.replace(" rows ", " ") for one in others)]
+    rows = [
+        first.replace(" between", " more would decide with 80 % power between", 1),
+        *(one.replace(" rows ", " ") for one in others),
+    ]
     seen = "difference is the one" if len(words) == 1 else "differences are those"
     return [f"{fmt.capital(fmt.listed(rows))}, if the true {seen} seen here."]
 

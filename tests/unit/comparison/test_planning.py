@@ -118,7 +118,7 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     needed = {run.name: comparison.resolution.rows_more(run.name) for run in comparison.runs[1:] if run.tied}
     for name, more in needed.items():
         assert (f"between “a” and “{name}”" in said) == (name not in equal and more > 0)
-    assert ("more would decide between" in said) == (not equal.issuperset(needed))
+    assert ("more would decide with 80 % power between" in said) == (not equal.issuperset(needed))
     assert ("Equivalent within" in said) == bool(equal)
     for run in [run for run in comparison.runs if run.name in equal]:
         word = f"{'' if run.tied else 'ruled out, but '}equivalent within {run.equivalent_within:g}"

@@ -120,7 +120,7 @@ def test_categories_declare_order_and_absent_classes() -> None:
     assert np.isnan(evaluation.metrics["class/mid/recall"])
     assert evaluation.undefined["class/mid/recall"] == "no actual samples"
     assert evaluation.undefined["class/mid/precision"] == "never predicted"
-    assert any("no samples of “mid”: ratios of this class are undefined" in warning for warning in evaluation.warnings)
+    assert any("no rows of “mid”: ratios of this class are undefined" in warning for warning in evaluation.warnings)
     enum = pl.Enum(["low", "mid", "high"])
     assert ConfusionMatrix.from_predictions(
         pl.Series(["low", "high"], dtype=enum), ["low", "low"]

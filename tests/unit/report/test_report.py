@@ -238,9 +238,9 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     assert re.fullmatch(rf"{found}; {right}\.", narrative.verdict(evaluation)[0])
     assert narrative.verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
-    assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 samples: ")
+    assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 rows: ")
     one = evaluate([0] * 30 + [1] * 3, [0] * 32 + [1])
-    assert one.warnings[0] == "class “1” (n = 3) has fewer than 20 samples: its intervals are approximate"
+    assert one.warnings[0] == "class “1” (n = 3) has fewer than 20 rows: its intervals are approximate"
 
 
 @pytest.mark.parametrize(
