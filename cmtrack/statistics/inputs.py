@@ -48,6 +48,13 @@ def as_weights(
     if weights.min(initial=0) < 0:
         row = int(np.argmax(weights < 0))
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[row]} at row {row}")
+    extreme = (weights > 0) & ~((weights >= LEAST_WEIGHT) & (weights <= MOST_WEIGHT))
+    if extreme.any():
+        row = int(np.argmax(extreme))
+        raise ValueError(
+            f"sample_weight must be 0 or between {LEAST_WEIGHT:g} and {MOST_WEIGHT:g}, got {weights[row]:g} at row "
+            f"{row}: divide all weights by their mean"
+        )
     if not (may_be_zero or weights.any()):
         raise ValueError("sample_weight must be above 0 in at least one row, got 0 in all")
     if (weights_are or (FREQUENCY if whole else SAMPLING)) == SAMPLING:
@@ -59,6 +66,8 @@ def as_weights(
     return weights.astype(np.int64)
 
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
+"""Weights outside overflow or vanish in sums of their squares and fourth powers, which errors are made of."""
 _MOST_ROWS = 2.0**63
 WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
 

@@ -114,7 +114,7 @@ def test_the_warning_names_what_few_errors_decide() -> None:
     wrong = int((y != (p > 0.5)).sum())
     expected = (
         f"Only {wrong} errors: the intervals of log loss, Brier score, spherical score, skills, average precision, "
-        "sPCC, calibration error and calibration slope are approximate"
+        "sPCC, d_b, calibration error and calibration slope are approximate"
     )
     assert 1 < wrong < 20
     assert expected in judged(y, p).warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cmtrack import Metric, compare, evaluate
+from cmtrack import Accumulator, Metric, compare, evaluate
 from cmtrack.metrics.intervals import size_of_share, wilson
 
 ACTUAL = np.arange(100) % 2
@@ -91,3 +91,27 @@ def test_rejected_rows_and_searched_segments_use_the_smaller_size_too():
     assert found.reject(0.0).high > 0.03
     worst = found.worst_segments("multiclass/accuracy", n_permutations=99).segments[0]
     assert worst.low < 0.95
+
+
+@pytest.mark.parametrize("weights", [np.full(100, 1e300), np.full(100, 1e-320), np.r_[1e300, np.ones(99)]])
+def test_extreme_weights_are_refused_with_the_rule(weights):
+    for door in (evaluate, lambda *rows, **words: Accumulator(labels=[0, 1]).update(*rows, **words)):
+        with pytest.raises(ValueError, match=r"sample_weight must be 0 or between 1e-30 and 1e\+30, got .* at row 0"):
+            door(ACTUAL, ONE_WRONG, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.full(100, 1e30),
+        np.full(100, 1e-30),
+        np.r_[
+            1e30,
+            np.full(99, 1e-30),
+        ],
+    ],
+)
+def test_weights_within_the_range_give_intervals(weights):
+    scores = np.linspace(0.01, 0.99, 100)
+    found = evaluate(ACTUAL, y_prob=scores, sample_weight=weights)
+    assert np.isfinite(found.intervals["multiclass/accuracy"]).all()
