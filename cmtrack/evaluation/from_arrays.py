@@ -304,8 +304,6 @@ def with_calibration(
 
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
         y, scores, ids = calibration_parts(calibration, " or 'cross-fit'")
-        aligned = align_rows({"calibration y": y, "calibration scores": scores, "calibration fold_ids": ids})
-        y, scores, ids = aligned.values()
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
         held = read("calibration scores", scores, len(codes))
         folds = None if ids is None else Folds.from_ids(ids, len(codes))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, align_rows, column_names
 from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -35,7 +35,10 @@ Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
 
 
 def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
-    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``."""
+    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``.
+
+    Their rows are in one order (:func:`cmtrack.statistics.inputs.align_rows`).
+    """
     try:
         parts = () if isinstance(calibration, str) else tuple(calibration)
     except TypeError:
@@ -43,7 +46,9 @@ def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, 
     if len(parts) not in (2, 3):
         got = f"{len(parts)} values" if parts else f"{calibration!r:.60}"
         raise ValueError(f"calibration must be (y, scores) or (y, scores, fold_ids){otherwise}, got {got}")
-    return parts[0], parts[1], parts[2] if len(parts) == 3 else None
+    names = ("calibration y", "calibration scores", "calibration fold_ids")
+    aligned = align_rows(dict(zip(names, parts, strict=False)))
+    return aligned[names[0]], aligned[names[1]], aligned.get(names[2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from cmtrack import notebook
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import IntArray, as_weights
+from cmtrack.statistics.inputs import IntArray, align_rows, as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.records import Record
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
@@ -96,8 +96,9 @@ class ConfusionMatrix(Record):
         b          0  1  1
         c          0  0  1
         """
-        numbered = number_labels({"y_true": y_true, "y_pred": y_pred}, labels)
-        weights = as_weights(sample_weight, len(numbered.codes["y_true"]))
+        given = align_rows({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        numbered = number_labels({name: given[name] for name in ("y_true", "y_pred")}, labels)
+        weights = as_weights(given["sample_weight"], len(numbered.codes["y_true"]))
         return cls(numbered.count("y_true", "y_pred", weights), numbered.labels)
 
     def to_plain(self) -> Any:
