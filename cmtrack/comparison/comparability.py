@@ -94,14 +94,14 @@ class Traits:
         except ValueError:
             return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "", costs=costs or "")
         order = parsed if parsed.ordered else None
-        design = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
+        design: dict[str, Any] = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
         return cls(parsed.content_only, order, row_ids, **design)
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
         """The traits of an evaluation."""
         digest = evaluation.statistics.digest
-        design = dict(evaluation.design)
+        design: dict[str, Any] = dict(evaluation.design)
         design.pop("labels", None)
         labels = list(map(same_label, evaluation.labels))
         return cls(
