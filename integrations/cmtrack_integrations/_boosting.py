@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import Hook, Logging, check_every
 
 Predictions = dict[str, Any]
@@ -52,6 +55,28 @@ class Rounds(Hook):
             if self.logged is None or self.every is None or self.used != used or self.trained % self.every:
                 self.evaluate(used, step, predict)
             self.tag("rounds", f"{used} of {self.trained}" + (", by early stopping" if used < self.trained else ""))
+
+    def weights(self, kept: Any, source: str) -> Predictions:
+        """Return the weights that a framework keeps with its rows, as an argument of ``log_evaluation``.
+
+        The option ``sample_weight`` comes first, with a warning if it differs.
+
+        Parameters
+        ----------
+        kept : array-like of shape (n,) or None
+            The framework's weights; None or empty without any.
+        source : str
+            Where they are, in words, such as "the DMatrix".
+        """
+        if kept is None or not len(kept):
+            return {}
+        own = self.options.get("sample_weight")
+        if own is None:
+            return {"sample_weight": kept}
+        own = np.asarray(own, dtype=np.float64)
+        if own.shape != np.shape(kept) or not np.allclose(own, kept, rtol=1e-6):  # the framework keeps float32
+            tell(f"sample_weight= differs from the weights of {source}; the evaluation uses sample_weight=")
+        return {}
 
     def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:
         """Log the evaluation of the first ``used`` rounds."""

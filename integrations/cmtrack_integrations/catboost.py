@@ -6,10 +6,14 @@ evaluated from inside a training. Its models give the predictions of every stage
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Unpack
 
+import numpy as np
+
+from cmtrack.evaluation.spec import unless_decided
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack_integrations._boosting import Rounds
+from cmtrack_integrations._boosting import Predictions, Rounds
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named
 
@@ -25,12 +29,16 @@ def log_fitted(
     The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to the best iteration
     (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``).
 
+    If the model has another probability threshold than 0.5 (``set_probability_threshold``), its own decisions are
+    evaluated, unless the option ``threshold`` is given.
+
     Parameters
     ----------
     model : catboost.CatBoostClassifier or catboost.CatBoost
         Fitted for classification.
     X : catboost.Pool, or features in any form that the model takes
-        The validation set.
+        The validation set. The weights of a Pool count unless ``sample_weight`` is given. Its group ids are queries
+        of a ranking and do not count as clusters: give ``groups`` for rows that belong together.
     y : array-like of shape (n,), optional
         Its labels; by default those of the Pool.
     every : int, optional
@@ -75,17 +83,19 @@ def log_fitted(
             raise ValueError("the validation set must have labels, got none: give y, or a Pool with label")
         classes = _classes(model)
         y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
-        given = {"y_true": y_true, "labels": labels}
+        weights = rounds.weights(_pool_weights(X), "the Pool") if isinstance(X, Pool) else {}
+        given = {"y_true": y_true, "labels": labels, **weights}
+        decide = _decision(model, labels, options)
         used = int(model.tree_count_)
         if every is not None:
             stages = model.staged_predict(X, prediction_type="Probability", eval_period=every)
             for place, y_prob in enumerate(stages, 1):
                 if place * every < used:
-                    rounds.after_round(place * every, lambda n, p=y_prob: {**given, "y_prob": p})  # type: ignore[misc]
+                    rounds.after_round(place * every, lambda n, p=y_prob: {**given, **decide(p)})  # type: ignore[misc]
         losses = [values for of_set in (model.get_evals_result() or {}).values() for values in of_set.values()]
         rounds.trained = max([used, *map(len, losses)])
         y_prob = model.predict(X, prediction_type="Probability")
-        rounds.finish(used, lambda n: {**given, "y_prob": y_prob})
+        rounds.finish(used, lambda n: {**given, **decide(y_prob)})
     return rounds.logged
 
 
@@ -94,10 +104,31 @@ def _classes(model: Any) -> list[Any] | None:
     return None if classes is None or not len(classes) else [c.item() if hasattr(c, "item") else c for c in classes]
 
 
+def _pool_weights(pool: Any) -> Any:
+    """Return the weights of a Pool; None if all are 1, which a Pool without weights also says."""
+    weights = np.asarray(pool.get_weight())
+    return None if (weights == 1).all() else weights
+
+
+def _decision(model: Any, labels: Any, options: Any) -> Callable[[Any], Predictions]:
+    """Return a function that adds the model's own decisions to its probabilities, if its threshold is not 0.5."""
+    classes = labels if labels is not None else [0, 1]
+    threshold = 0.5
+    if len(classes) == 2 and hasattr(model, "get_probability_threshold"):  # only the classifier has one
+        threshold = model.get_probability_threshold()
+    if threshold == 0.5:
+        return lambda y_prob: {"y_prob": y_prob}
+
+    def decided(y_prob: Any) -> Predictions:
+        positive = y_prob[:, 1] > threshold  # CatBoost predicts the second class above its threshold, not at it
+        y_pred = [classes[1] if is_positive else classes[0] for is_positive in positive]
+        return {"y_prob": y_prob, "y_pred": unless_decided(y_pred, options)}
+
+    return decided
+
+
 def _like(y: Any, classes: list[Any] | None) -> Any:
     """Convert a Pool's string labels to the classes that they name."""
-    import numpy as np
-
     array = np.asarray(y)
     if classes is None or array.dtype.kind not in "OUS" or all(isinstance(c, str) for c in classes):
         return y

@@ -12,7 +12,7 @@ from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named
 
 with needs("lightgbm"):
-    from lightgbm import Booster, early_stopping
+    from lightgbm import Booster, Dataset, early_stopping
     from lightgbm.callback import EarlyStopException
 
 _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
@@ -29,8 +29,10 @@ class EvaluationCallback(Boosting):
     ----------
     X : features in any form that ``Booster.predict`` takes
         The validation set (LightGBM predicts no ``Dataset``).
-    y : array-like of shape (n,)
-        Its labels. Where ``labels`` are names, ``y`` may hold class numbers.
+    y : array-like of shape (n,), or lightgbm.Dataset
+        Its labels, or the Dataset with the labels and weights of the same rows. The weights count unless
+        ``sample_weight`` is given. The Dataset's groups are queries of a ranking and do not count as clusters.
+        Where ``labels`` are names, ``y`` may hold class numbers.
     every : int, optional
         Also log an evaluation each time after this number of rounds; the step is the number of rounds.
     early_stopping : int or callback, optional
@@ -115,8 +117,15 @@ class EvaluationCallback(Boosting):
         if not isinstance(model, Booster):
             raise ValueError("lightgbm.cv trains several models at once: evaluate each with log_evaluation")
         predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
-        y_true, labels = named(self._y, self._hook.options.get("labels"))
-        return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels}
+        y = self._y
+        weights: Predictions = {}
+        if isinstance(y, Dataset):
+            weights = self._hook.weights(y.get_weight(), "the Dataset")
+            y = y.get_label()
+            if y is None:
+                raise ValueError("the validation set must have labels, got a Dataset without label")
+        y_true, labels = named(y, self._hook.options.get("labels"))
+        return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels, **weights}
 
 
 def _tell_if_open(rounds: Rounds) -> None:

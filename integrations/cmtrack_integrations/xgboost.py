@@ -28,7 +28,8 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     Parameters
     ----------
     X : xgboost.DMatrix, or features in any form that it takes
-        The validation set.
+        The validation set. The weights of a DMatrix count unless ``sample_weight`` is given. Its groups are queries
+        of a ranking and do not count as clusters: give ``groups`` for rows that belong together.
     y : array-like of shape (n,), optional
         Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold class numbers.
     every : int, optional
@@ -113,6 +114,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         if not len(y):
             raise ValueError("the validation set must have labels, got none: give y, or a DMatrix with label")
         labels = self._hook.options.get("labels")
+        weights = self._hook.weights(self._data.get_weight(), "the DMatrix")
         if self._own is not None:
             y_prob = self._own(model, self._data, (0, rounds))
         else:
@@ -125,6 +127,6 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
             y_prob = model.predict(self._data, iteration_range=(0, rounds))
             if objective in _LABELS:
                 y_true, order = named(y, labels)
-                return {"y_true": y_true, "y_pred": named(y_prob, labels)[0], "labels": order}
+                return {"y_true": y_true, "y_pred": named(y_prob, labels)[0], "labels": order, **weights}
         y_true, order = named(y, labels, y_prob)
-        return {"y_true": y_true, "y_prob": y_prob, "labels": order}
+        return {"y_true": y_true, "y_prob": y_prob, "labels": order, **weights}

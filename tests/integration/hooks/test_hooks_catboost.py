@@ -83,3 +83,16 @@ def test_what_fails_is_a_warning_unless_strict(store):
     with pytest.warns(EvaluationWarning, match="no run is active"):
         assert log_fitted(model, x_val, y_val).status == "saved"
     assert not any(run.data.metrics for run in runs_of(store))
+
+
+def test_the_weights_of_a_pool_and_the_threshold_of_the_model_count(store):
+    x, y, x_val, y_val = learning_problem(2)
+    weights = np.where(y_val == 1, 5.0, 1.0)
+    model = catboost.CatBoostClassifier(iterations=4, **OPTIONS).fit(x, y)
+    model.set_probability_threshold(0.8)
+    with mlflow.start_run():
+        logged = log_fitted(model, catboost.Pool(x_val, y_val, weight=weights), strict=True)
+    y_prob = model.predict_proba(x_val)
+    expected = evaluate(y_val, model.predict(x_val), y_prob=y_prob, labels=[0, 1], sample_weight=weights)
+    assert logged.evaluation.confusion_matrix == expected.confusion_matrix
+    assert logged.evaluation.metrics["binary/roc_auc"] == expected.metrics["binary/roc_auc"]

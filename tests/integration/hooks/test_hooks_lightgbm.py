@@ -129,3 +129,15 @@ def test_options_are_checked_before_the_training():
         EvaluationCallback(None, None, group=1)
     with pytest.raises(ValueError, match="early_stopping must be a number of rounds"):
         EvaluationCallback(None, None, early_stopping=0)
+
+
+def test_the_weights_of_a_dataset_count(store):
+    x, y, x_val, y_val = learning_problem(2)
+    weights = np.where(y_val == 1, 5.0, 1.0)
+    train = lgb.Dataset(x, y)
+    valid = lgb.Dataset(x_val, y_val, weight=weights, reference=train)
+    callback = EvaluationCallback(x_val, valid, strict=True)
+    with mlflow.start_run():
+        model = lgb.train(BINARY, train, 3, valid_sets=[valid], callbacks=[callback])
+    expected = evaluate(y_val, y_prob=model.predict(x_val), sample_weight=weights)
+    assert callback.logged.evaluation == expected

@@ -173,3 +173,22 @@ def test_options_are_checked_before_the_training():
         EvaluationCallback(None, None, every=0)
     with pytest.raises(ValueError, match="prefix must"):
         EvaluationCallback(None, None, prefix="../x")
+
+
+def test_the_weights_of_a_dmatrix_count(store):
+    x, y, x_val, y_val = learning_problem(2)
+    weights = np.where(y_val == 1, 5.0, 1.0)
+    callback = EvaluationCallback(xgb.DMatrix(x_val, y_val, weight=weights), strict=True)
+    with mlflow.start_run():
+        model = xgb.train(BINARY, xgb.DMatrix(x, y), 3, callbacks=[callback])
+    expected = evaluate(y_val, y_prob=model.predict(xgb.DMatrix(x_val)), sample_weight=weights)
+    assert callback.logged.evaluation == expected
+
+
+def test_other_weights_than_those_of_the_dmatrix_come_first_with_a_warning(store):
+    x, y, x_val, y_val = learning_problem(2)
+    valid = xgb.DMatrix(x_val, y_val, weight=np.full(len(y_val), 2.0))
+    callback = EvaluationCallback(valid, sample_weight=np.full(len(y_val), 3.0), strict=True)
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="differs from the weights of the DMatrix"):
+        xgb.train(BINARY, xgb.DMatrix(x, y), 3, callbacks=[callback])
+    assert callback.logged.evaluation.n_samples == 3 * len(y_val)
