@@ -27,8 +27,9 @@ _FOLDER = click.option(
 @_FOLDER
 @click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
 @click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
+@click.option("--replace", is_flag=True, help="Send also what is older, by its time, than what the run holds.")
 @answering
-def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None) -> Answer:
+def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, replace: bool) -> Answer:
     """Send the evaluations that wait in the spool.
 
     Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be sent, 1 something is.
@@ -39,7 +40,9 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
         from cmtrack.tracking.store import quiet
 
         with quiet():
-            done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
+            done = push(
+                folder, tracking_uri=tracking_uri, experiment_name=experiment, replace_newer=replace, progress=step
+            )
     rest = [entry for entry in done if entry.status != "sent"]
     lines = [*map(_line, done), f"{len(done) - len(rest)} of {len(done)} sent."]
     text = "\n".join(lines) if done else f"Nothing waits in {_where(folder)}."

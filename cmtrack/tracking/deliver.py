@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from weakref import WeakSet
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
 from cmtrack.tracking.parallel import forks_wait, in_forked_workers
-from cmtrack.tracking.send import Sent, client_for, send
+from cmtrack.tracking.send import MixedUp, Sent, client_for, send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,6 +28,8 @@ PATIENCE = 10.0
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
+_MOST_MIXED = 3
+"""Times that an evaluation is sent again because another writer was at the same place."""
 _sending: dict[Path, threading.Event] = {}
 in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
@@ -59,14 +62,15 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         late.set()
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
-        began = time.monotonic()
+        began, mixed_up = time.monotonic(), 0
         while True:
             try:
                 return send(package, used_client, answered, late.is_set)
             except Exception as error:
-                if not _passes(error) or time.monotonic() - began > PATIENCE:
+                mixed_up += isinstance(error, MixedUp)
+                if not _passes(error) or mixed_up > _MOST_MIXED or time.monotonic() - began > PATIENCE:
                     raise
-                time.sleep(_AGAIN)
+                time.sleep(_AGAIN * random.uniform(0.5, 1.5))  # two writers must not wait for each other in step
 
     def as_the_only_one(answered: Callable[[], object]) -> Sent:
         if package.folder is None:
@@ -192,4 +196,6 @@ def _at_end() -> None:
 
 def _passes(error: BaseException) -> bool:
     """True for an error that may be temporary."""
+    if isinstance(error, MixedUp):
+        return True
     return getattr(error, "error_code", None) in _PASSING or _LOCKED in str(error)

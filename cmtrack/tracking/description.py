@@ -35,6 +35,9 @@ _WARNINGS = 2
 _FILE = "artifact:"
 _LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
 _ANY_BLOCK = re.compile(r"^[^\n]*<!-- cmtrack", re.MULTILINE)
+_WHOLE_BLOCK = re.compile(
+    r"^(?P<head>[^\n]*<!-- (?P<name>cmtrack[^\n]*?) -->)\n.*?(?P<end><!-- /(?P=name) -->)", re.DOTALL | re.MULTILINE
+)
 _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
@@ -111,15 +114,15 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
     """Insert a labelled block into a description: in place of its earlier version, else at the end.
 
-    Nothing else is touched. The label is at the end of the block's first line, since lists of MLflow show the
-    text as it is: the line begins with words. A block that would make the text longer than MLflow takes is left out;
-    one that the first version of cmtrack wrote, without a label, goes.
+    No word of a person is touched. The label is at the end of the block's first line, since lists of MLflow show the
+    text as it is: the line begins with words. If the text gets longer than MLflow takes, the longest blocks of cmtrack
+    keep their first line only; if that is not enough, the block is left out, which :func:`has_block` tells. A block
+    that the first version of cmtrack wrote, without a label, goes.
 
     ``prefix``: of the evaluation; it is the label. That of a review is in brackets, which no prefix has.
     ``first``: whether a new block goes before all others of cmtrack.
     """
-    name = f"cmtrack {prefix}".strip()
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    begin, end = _marks(prefix)
     head, *rest = block.split("\n", 1)
     marked = "\n".join([f"{head} {begin}", *rest, "", end])
     earlier = re.compile(f"^[^\n]*{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL | re.MULTILINE)
@@ -131,4 +134,25 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
         new = f"{note[: other.start()]}{marked}\n\n{note[other.start() :]}"
     else:
         new = f"{note.rstrip()}\n\n{marked}" if note.strip() else marked
+    new = _shortened(new)
     return new if len(new) <= MAX_NOTE else note
+
+
+def has_block(note: str, prefix: str = "") -> bool:
+    """True if a description holds the block of a prefix."""
+    return _marks(prefix)[1] in note
+
+
+def _marks(prefix: str) -> tuple[str, str]:
+    name = f"cmtrack {prefix}".strip()
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
+
+
+def _shortened(note: str) -> str:
+    """The description with the longest blocks cut to their first lines, until it is as short as MLflow takes."""
+    blocks = sorted(_WHOLE_BLOCK.finditer(note), key=lambda block: len(block[0]), reverse=True)
+    for block in blocks:
+        if len(note) <= MAX_NOTE:
+            break
+        note = note.replace(block[0], f"{block['head']}\n\n{block['end']}")
+    return note

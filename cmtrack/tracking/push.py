@@ -60,6 +60,7 @@ def push(
     *,
     tracking_uri: str | None = None,
     experiment_name: str | None = None,
+    replace_newer: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> list[PushedEntry]:
     """Send the evaluations that wait in the spool to the runs that they were meant for.
@@ -74,12 +75,14 @@ def push(
         from the tracking URI that is set.
     ``experiment_name``: where an evaluation that was meant for no run, or for one that does not exist, gets a new one;
         without it such entries are kept.
+    ``replace_newer``: whether an evaluation takes the place of one that its run holds with a later time, such as by the
+        clock of another machine; else it is kept.
     ``progress``: called with (what is being done, done, in all).
     The result: in the order of their age; without entries that another push has sent meanwhile.
     """
     waiting = spool.entries(None if folder is None else Path(folder))
     tell = progress or (lambda *_: None)
-    job = _Push(tracking_uri, experiment_name)
+    job = _Push(tracking_uri, experiment_name, replace_newer)
     out = []
     for done, entry in enumerate(waiting):
         tell(f"sending {entry.name}", done, len(waiting))
@@ -96,6 +99,7 @@ class _Push:
 
     tracking_uri: str | None
     experiment_name: str | None
+    replace_newer: bool = False
     clients: dict[str, MlflowClient] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     unanswered: Counter[str] = field(default_factory=Counter)
@@ -126,7 +130,7 @@ class _Push:
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
             package, taken = settings.allowed(package)
-            sent = deliver(package, client, waited=True)
+            sent = deliver(package, client, waited=not self.replace_newer)
         except Exception as error:
             reason, slow = first_line(error), isinstance(error, NoAnswer)
             self.unanswered[uri] += slow

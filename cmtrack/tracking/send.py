@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
+import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,7 +22,8 @@ from cmtrack.names import some_of
 from cmtrack.tracking import artifacts, mlflow_inside, names, spool
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking._warn import first_line
-from cmtrack.tracking.description import NOTE, with_block, with_links
+from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.description import MAX_NOTE, NOTE, has_block, with_block, with_links
 from cmtrack.tracking.package import Package
 
 if TYPE_CHECKING:
@@ -65,7 +69,6 @@ def send(
     that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
     """
     from mlflow import MlflowClient
-    from mlflow.entities import RunTag
 
     client = client or MlflowClient()
     run_id = package.run_id
@@ -92,7 +95,12 @@ def send(
     if newest and waits and run.data.tags.get(status) == "completed":
         for start in range(0, len(metrics) if package.step is not None else 0, _BATCH):
             client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
-        return Sent((f"run {run_id} holds a newer evaluation, which stays", *problems))
+        if package.step is None:
+            raise ValueError(
+                f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
+                "one in its place, and removing its folder discards it"
+            )
+        return Sent((f"run {run_id} holds the evaluation of a later step, which stays", *problems))
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
     refused = _refusal(lambda: _upload(client, package, files[0])) if files else "no place could be written"
@@ -104,23 +112,16 @@ def send(
         client.set_tag(run_id, status, METRICS_ONLY)
         state = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
         raise ValueError(f"{state} has the metrics only")
-    left_out = dict(_optional(client, run, package, files[1:], answered))
+    left_out = dict(_optional(client, run, package, files[1:], answered, late))
     datasets.log(client, run_id, package.dataset, _evaluated_elsewhere(run, metrics))
+    answered()
+    problems += _read_back(client, run, package, [name for name in files if name not in left_out])
     answered()
     rows_are_out = names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out
     tags = dict(package.with_rows(None).tags if rows_are_out else package.tags)
     if left_out:
         tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
-    made, listed = set(files[1:]), run.data.tags.get(TABLES, "[]")
-    segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
-    tables = [table for table in (package.table, segments) if table in made - set(left_out)]
-    changed = with_tables(listed, tables, gone=() if segments in made else (segments,))
-    if changed != listed:
-        tags[TABLES] = changed
-    there_now = {quote(name) for name in files if name not in left_out}
-    block = with_links(package.description, str(run.info.experiment_id), run_id, there_now)
-    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), block, package.prefix)
     tags[status] = "completed"
     replaced = ""
     cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"  # perhaps of another one
@@ -130,12 +131,138 @@ def send(
     stale = stale_metrics(run, package) if there or cut_off else []
     if stale:
         tags[names.tag(STALE, package.prefix)] = ", ".join(stale)[:4000]
-    closing = [RunTag(name, text) for name, text in tags.items()]
-    client.log_batch(run_id, tags=closing, synchronous=True)
+    problems += _close(client, run, package, tags, [name for name in files if name not in left_out])
     answered()
     for name in old_tags(run, package, tags):
         client.delete_tag(run_id, name)
     return Sent(problems, replaced if there else "")
+
+
+class NotThere(OSError):
+    """The store has taken a file, and does not hold it."""
+
+
+class MixedUp(ConnectionError):
+    """Another process has sent an evaluation to the same place at the same time: this one has to be sent again."""
+
+
+def _read_back(client: MlflowClient, run: Any, package: Package, sent: list[str]) -> tuple[str, ...]:
+    """Compare the files of the run with those that were sent; return a problem if the store shows none.
+
+    A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool must not go on its word.
+    Of a store that lists no files the evaluation's own is read. NotThere if a file is missing; MixedUp if one has
+    another size, as that of another writer has.
+    """
+    try:
+        items = client.list_artifacts(run.info.run_id)
+    except Exception:  # of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed
+        return _read_evaluation_back(client, run, package, sent[0])
+    sizes = {item.path: item.file_size for item in items if not item.is_dir}
+    for name in sent:
+        if name not in sizes:
+            raise NotThere(f"the store has accepted {name}, and does not hold it")
+        with package.path_of(name) as path:
+            size = os.path.getsize(path)
+        if sizes[name] is not None and sizes[name] != size:
+            raise MixedUp(f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}")
+    return ()
+
+
+def _read_evaluation_back(client: MlflowClient, run: Any, package: Package, name: str) -> tuple[str, ...]:
+    """Compare the evaluation's file; NotThere if it is not the one that was sent."""
+    try:
+        content = artifacts.read(run.info.artifact_uri, name, client.tracking_uri)
+    except FileNotFoundError:
+        content = b""
+    except (OSError, ValueError) as error:
+        return (f"the store shows no files ({first_line(error)}), so that they could not be compared",)
+    if digest_of(content) != names.digests(package.tags, package.prefix).get(names.digest_key(names.EVALUATION_FILE)):
+        raise NotThere(f"the store has accepted {name}, and does not hold it")
+    return ()
+
+
+_ROUNDS = 5
+"""Times that shared tags are written: whoever writes last has seen what the others wrote."""
+
+
+def _close(client: MlflowClient, run: Any, package: Package, tags: dict[str, str], sent: list[str]) -> tuple[str, ...]:
+    """Write the closing tags, and read back that neither they nor the evaluation's file are another writer's.
+
+    MLflow has no transactions. Tags that several evaluations share, the description and the list of tables, are made
+    of what the run holds just before, and made again if another process has written them meanwhile. MixedUp if the
+    evaluation's file is another one's.
+    """
+    from mlflow.entities import RunTag
+
+    run_id = str(package.run_id)
+    segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
+    tables = [table for table in (package.table, segments) if table in sent]
+    gone = () if segments in package.files else (segments,)
+    links = {quote(name) for name in sent}
+    block = with_links(package.description, str(run.info.experiment_id), run_id, links)
+    problems: tuple[str, ...] = ()
+    for attempt in range(_ROUNDS):
+        time.sleep(random.uniform(0.05, 0.3) * attempt)
+        with _only_writer(package):
+            before = client.get_run(run_id).data.tags
+            note = with_block(before.get(NOTE, ""), block, package.prefix)
+            listed = with_tables(before.get(TABLES, "[]"), tables, gone)
+            problems = _unlisted(note, listed, package.prefix, tables)
+            shared = {NOTE: note}
+            if listed != before.get(TABLES, "[]"):
+                shared[TABLES] = listed
+            closing = [RunTag(name, text) for name, text in (tags | shared).items()]
+            client.log_batch(run_id, tags=closing, synchronous=True)
+            after = client.get_run(run_id).data.tags
+        if _unlisted(after.get(NOTE, ""), after.get(TABLES, "[]"), package.prefix, tables) == problems:
+            break
+    if package.step is None:  # the next step takes the place of this one in any case
+        problems += _as_it_was_sent(client, run, package, after, sent[0])
+    return problems
+
+
+_WAIT = 5.0
+"""Seconds that a writer waits for another one of the same spool."""
+
+
+@contextlib.contextmanager
+def _only_writer(package: Package) -> Iterator[None]:
+    """Wait until no other thread or process of this spool writes the shared tags of the run."""
+    if package.folder is None:
+        yield
+        return
+    ends = time.monotonic() + _WAIT
+    while True:
+        with spool.claimed(package.folder, f"{package.run_id}\nshared tags") as alone:
+            if alone or time.monotonic() > ends:
+                yield
+                return
+        time.sleep(0.02)
+
+
+def _unlisted(note: str, listed: str, prefix: str, tables: Iterable[str]) -> tuple[str, ...]:
+    """Problems: what the description and the list of tables lack, which MLflow limits to 8,000 characters each."""
+    lacking = ["its block of the description"] if not has_block(note, prefix) else []
+    lacking += [f"{table} in the list of tables" for table in tables if json.dumps(table) not in listed]
+    return (f"{some_of(lacking, 3)}: MLflow takes no more",) if lacking else ()
+
+
+def _as_it_was_sent(
+    client: MlflowClient, run: Any, package: Package, tags: Mapping[str, str], file: str
+) -> tuple[str, ...]:
+    """Compare the evaluation's file with the tag that names it; return a problem if another one has taken its place."""
+    key = names.digest_key(names.EVALUATION_FILE)
+    ours = names.digests(package.tags, package.prefix).get(key)
+    if names.digests(tags, package.prefix).get(key) != ours:
+        return ("another evaluation was sent to its place at the same time, and has taken it",)
+    try:
+        content = artifacts.read(run.info.artifact_uri, file, client.tracking_uri)
+    except (OSError, ValueError):  # a store that may be written and not read
+        return ()
+    if digest_of(content) == ours:
+        return ()
+    client.set_tag(run.info.run_id, names.tag("status", package.prefix), "started")
+    raise MixedUp("another evaluation was sent to its place at the same time")
 
 
 def _replaced(
@@ -189,7 +316,12 @@ def probe(tracking_uri: str) -> None:
 
 
 def _optional(
-    client: MlflowClient, run: Any, package: Package, files: list[str], answered: Callable[[], object]
+    client: MlflowClient,
+    run: Any,
+    package: Package,
+    files: list[str],
+    answered: Callable[[], object],
+    late: Callable[[], bool],
 ) -> Iterator[tuple[str, str]]:
     """Upload the optional files of an evaluation; return those that the store refuses, with the reason."""
     run_id = run.info.run_id
@@ -199,7 +331,7 @@ def _optional(
             yield name, reason
         answered()
     try:
-        reason = _refusal(lambda: _log_images(client, run, package))
+        reason = _refusal(lambda: _log_images(client, run, package, late()))
     except OSError as error:  # MLflow makes temporary files of it, for which there may be no place
         if package.folder is not None:
             raise
@@ -269,11 +401,13 @@ def _named(left_out: dict[str, str]) -> str:
     return ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
 
 
-def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
+def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) -> None:
     run_id, step = run.info.run_id, package.step or 0
     paths: list[str] = []
-    # without a status nothing of the kind was sent before
-    if package.images and names.tag("status", package.prefix) in run.data.tags:
+    # Only a sending that was cut off, or a package that has waited, may have left images: a run of thousands of steps
+    # has thousands of them, and listing them takes longer at each step.
+    status = run.data.tags.get(names.tag("status", package.prefix))
+    if package.images and status is not None and (waited or status != "completed"):
         paths = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
@@ -330,7 +464,8 @@ def _only_model(run: Any, step: int) -> str | None:
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
     """The tag with a run's list of tables, with some added and others removed.
 
-    A list that is damaged begins anew.
+    A list that is damaged is begun again. MLflow cuts a tag at 8,000 characters, in the middle of a name: the oldest
+    tables leave a list that gets longer.
     """
     try:
         entries = json.loads(listed)
@@ -339,7 +474,10 @@ def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) ->
     entries = entries if isinstance(entries, list) else []
     more, less = ([{"path": table, "type": "table"} for table in some] for some in (tables, gone))
     left = [entry for entry in entries if entry not in less]
-    return json.dumps([*left, *(entry for entry in more if entry not in left)])
+    entries = [*left, *(entry for entry in more if entry not in left)]
+    while len(json.dumps(entries)) > MAX_NOTE:
+        entries.pop(0)
+    return json.dumps(entries)
 
 
 AGAIN = "logged_again"

@@ -1,0 +1,205 @@
+"""Stores that swallow what they accept, and several writers of one run: no part and no evaluation is lost."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from mlflow import MlflowClient
+from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
+
+from cmtrack import evaluate, load_evaluation, log_evaluation
+from cmtrack.tracking import dataset
+from cmtrack.tracking.push import push
+from cmtrack.tracking.send import TABLES
+
+pytestmark = pytest.mark.slow
+
+Y, HALF = [0, 1] * 20, [0, 0] * 20
+NOTE = "mlflow.note.content"
+
+
+@pytest.fixture
+def run_id(store: MlflowClient) -> str:
+    return store.create_run(store.get_experiment_by_name("e").experiment_id).info.run_id
+
+
+class Swallowing(http.server.BaseHTTPRequestHandler):
+    """A proxy before an artifact store, which keeps nothing or half of what it accepts."""
+
+    mode = "page"
+    held: dict[str, int] = {}  # noqa: RUF012 - of one server
+
+    def do_PUT(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.mode == "half":
+            self.held[self.path.rsplit("/", 1)[-1]] = len(content) // 2
+        page = b"<html>Please accept our terms</html>"
+        self.send_response(302 if self.mode == "login" else 200)
+        self.send_header("Location", "/login")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def do_GET(self) -> None:
+        files = [{"path": name, "is_dir": False, "file_size": size} for name, size in self.held.items()]
+        content = json.dumps({"files": files}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Swallowing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", address)
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+LISTED = "/api/2.0/mlflow-artifacts/artifacts/e"
+"""A folder that MLflow lists; of plain HTTP servers it lists none."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "folder"), [("page", "/files"), ("page", LISTED), ("login", "/files"), ("login", LISTED), ("half", LISTED)]
+)
+def test_what_a_store_only_says_to_hold_stays_in_the_spool(
+    store: MlflowClient, proxy: str, monkeypatch: pytest.MonkeyPatch, mode: str, folder: str
+) -> None:
+    monkeypatch.setattr(Swallowing, "mode", mode)
+    monkeypatch.setattr(Swallowing, "held", {})
+    experiment = store.create_experiment(mode, artifact_location=f"{proxy}{folder}")
+    run_id = store.create_run(experiment).info.run_id
+    with pytest.warns(UserWarning, match="the store has accepted cmtrack_evaluation.json, and "):
+        logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
+    assert (logged.status, logged.path.exists()) == ("saved", True)
+    assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
+
+
+def test_a_later_evaluation_is_kept_where_a_clock_was_ahead(run_id: str) -> None:
+    with mock.patch("time.time", return_value=time.time() + 3600):
+        log_evaluation(Y, Y, run_id=run_id, figures=False, strict=True)
+    with (
+        mock.patch("cmtrack.tracking.log.deliver", side_effect=ConnectionError("down")),
+        pytest.warns(UserWarning, match="down"),
+    ):
+        waiting = log_evaluation(Y, HALF, run_id=run_id, figures=False)
+    (pushed,) = push()
+    assert (pushed.status, waiting.path.exists()) == ("kept", True)
+    assert "holds an evaluation with a later time" in pushed.reason
+    assert load_evaluation(run_id) == evaluate(Y, Y)
+    (pushed,) = push(replace_newer=True)
+    assert (pushed.status, waiting.path.exists()) == ("sent", False)
+    assert load_evaluation(run_id) == evaluate(Y, HALF)
+
+
+def between(monkeypatch: pytest.MonkeyPatch, action: Any) -> list[Any]:
+    """Do something once, after the files of an evaluation were sent and before its tags are."""
+    real, done = dataset.log, []
+
+    def log(*given: Any) -> Any:
+        if not done:
+            done.append(None)
+            done[0] = action()
+        return real(*given)
+
+    monkeypatch.setattr(dataset, "log", log)
+    return done
+
+
+def test_two_spools_leave_an_evaluation_that_can_be_read(
+    run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other() -> str:
+        with mock.patch.dict(os.environ, {"CMTRACK_SPOOL": str(tmp_path / "other")}):
+            return log_evaluation(Y, HALF, run_id=run_id, figures=False, strict=True).status
+
+    done = between(monkeypatch, other)
+    assert log_evaluation(Y, Y, run_id=run_id, figures=False).status == "completed"
+    assert done == ["completed"]
+    assert load_evaluation(run_id) == evaluate(Y, Y)
+    assert MlflowClient().get_run(run_id).data.metrics["multiclass/accuracy"] == 1
+
+
+def test_writers_under_other_prefixes_keep_each_others_blocks_and_tables(
+    run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others() -> list[str]:
+        return [
+            log_evaluation(Y, HALF, run_id=run_id, prefix=f"part{k}/", figures=False, strict=True).status
+            for k in (1, 2)
+        ]
+
+    done = between(monkeypatch, others)
+    log_evaluation(Y, Y, run_id=run_id, prefix="part0/", figures=False, strict=True)
+    assert done == [["completed", "completed"]]
+    tags = MlflowClient().get_run(run_id).data.tags
+    for k in range(3):
+        assert f"<!-- /cmtrack part{k}/ -->" in tags[NOTE]
+        assert f'"part{k}_cmtrack_classes.json"' in tags[TABLES]
+
+
+def test_threads_with_other_prefixes_keep_each_others_parts(run_id: str) -> None:
+    def log(k: int) -> None:
+        log_evaluation(Y, Y, run_id=run_id, prefix=f"part{k}/", figures=False)
+
+    threads = [threading.Thread(target=log, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    push()  # what a slow machine has left
+    tags = MlflowClient().get_run(run_id).data.tags
+    assert [f"<!-- /cmtrack part{k}/ -->" in tags[NOTE] for k in range(4)] == [True] * 4
+    assert [f'"part{k}_cmtrack_classes.json"' in tags[TABLES] for k in range(4)] == [True] * 4
+
+
+def test_fourteen_prefixes_have_a_block_each(run_id: str) -> None:
+    for k in range(14):
+        assert log_evaluation(Y, Y, run_id=run_id, prefix=f"fold{k}/", figures=False, strict=True).problems == ()
+    note = MlflowClient().get_run(run_id).data.tags[NOTE]
+    assert [f"<!-- /cmtrack fold{k}/ -->" in note for k in range(14)] == [True] * 14
+    assert len(note) <= 8000
+
+
+def test_what_mlflow_has_no_room_for_is_named(run_id: str) -> None:
+    client = MlflowClient()
+    client.set_tag(run_id, TABLES, json.dumps([{"path": f"tables/{k:04}.json", "type": "table"} for k in range(170)]))
+    client.set_tag(run_id, NOTE, "x" * 7900)
+    with pytest.warns(UserWarning, match="its block of the description: MLflow takes no more"):
+        logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
+    assert logged.status == "completed"
+    tags = client.get_run(run_id).data.tags
+    assert tags[NOTE] == "x" * 7900
+    assert json.loads(tags[TABLES])[-1]["path"] == "cmtrack_classes.json"
+
+
+def test_a_step_does_not_list_the_images_of_the_steps_before(run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, real = [], LocalArtifactRepository.list_artifacts
+
+    def listed(self: Any, path: str | None = None) -> Any:
+        asked.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(LocalArtifactRepository, "list_artifacts", listed)
+    one = evaluate(np.arange(40) % 2, np.arange(40) % 2)
+    for step in range(3):
+        log_evaluation(one, run_id=run_id, step=step, strict=True)
+    assert "images" not in asked
