@@ -63,6 +63,8 @@ def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     yield
     if "cmtrack.tracking.steps" in sys.modules:
         sys.modules["cmtrack.tracking.steps"].forget()
+    if "cmtrack.tracking.deliver" in sys.modules:
+        sys.modules["cmtrack.tracking.deliver"].silences.forget()
 
 
 @pytest.fixture

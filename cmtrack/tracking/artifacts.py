@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import mimetypes
 import os
 import tempfile
 from contextlib import closing
@@ -68,11 +69,36 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
         except ValueError as error:
             raise NoFolder(str(error)) from None
 
+    def upload(path: str, subfolder: str | None) -> None:
+        files = repository()  # raises where none may be sent
+        if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts():
+            files.log_artifact(path, subfolder)
+        else:
+            _to_server(_allowed(uri, client.tracking_uri), Path(path), subfolder)
+
     bound: Any = copy.copy(client)
-    bound.log_artifact = lambda _, path, folder=None: repository().log_artifact(path, folder)
+    bound.log_artifact = lambda _, path, folder=None: upload(path, folder)
     bound.log_artifacts = lambda _, path, folder=None: repository().log_artifacts(path, folder)
     bound.list_artifacts = lambda _, path=None: repository().list_artifacts(path)
     return bound
+
+
+class Redirected(ValueError):
+    """The store wants a file to be sent to another address."""
+
+
+def _to_server(folder: str, file: Path, subfolder: str | None) -> None:
+    """Upload a file to the server of its folder, and to no other.
+
+    Redirected if the server sends it on; HTTPError if it refuses.
+    """
+    place = "/".join(filter(None, (subfolder, file.name)))
+    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    with file.open("rb") as content:
+        answer = mlflow_inside.put(folder, f"/{quote(place)}", content, media_type)
+    if 300 <= answer.status_code < 400:
+        raise Redirected(f"the store answers {answer.status_code} and sends the file on to another address")
+    answer.raise_for_status()
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:

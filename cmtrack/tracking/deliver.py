@@ -7,6 +7,7 @@ import functools
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from concurrent.futures import thread as pools
@@ -60,8 +61,12 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
     late = threading.Event()
     if waited:
         late.set()
+    if client is None:
+        silences.check(package.tracking_uri)
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
+        used_client = client or client_for()  # asked in this thread: a server may keep a connection open for ever
+        answered()
         began, mixed_up = time.monotonic(), 0
         while True:
             try:
@@ -99,12 +104,62 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 del _sending[package.folder]
 
     with forks_wait(once=f"sending to {package.tracking_uri}"):  # the first time, which imports much
-        used_client = client or client_for()
         try:
-            return within_patience(as_the_only_one)
-        except NoAnswer:
-            late.set()
+            sent = within_patience(as_the_only_one)
+        except (ConnectionError, BusyEntry) as error:
+            if isinstance(error, NoAnswer):
+                late.set()
+            # After a failure the place is busy because the earlier sender still waits for the store.
+            if not isinstance(error, BusyEntry) or silences.has_failed(package.tracking_uri):
+                silences.add(package.tracking_uri)
             raise
+        silences.end(package.tracking_uri)
+        return sent
+
+
+class Silences:
+    """The stores that have not answered lately: the next evaluations go to the spool at once.
+
+    Else each epoch of a training would wait for a dead server. After two failures in a row a store is left alone for
+    half a minute, and for twice as long after each further one, up to ten minutes.
+    """
+
+    def __init__(self) -> None:
+        self._failures: Counter[str] = Counter()
+        self._until: dict[str, float] = {}
+
+    def check(self, tracking_uri: str | None) -> None:
+        """Raise ConnectionError while a store is left alone."""
+        left = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
+        if left > 0:
+            raise ConnectionError(f"the tracking store has not answered twice, and is asked again in {left:.0f} s")
+
+    def has_failed(self, tracking_uri: str | None) -> bool:
+        """True if the last call to a store had no answer."""
+        return self._failures[tracking_uri or ""] > 0
+
+    def add(self, tracking_uri: str | None) -> None:
+        """Count a call without an answer."""
+        store = tracking_uri or ""
+        self._failures[store] += 1
+        doublings = self._failures[store] - 2
+        if doublings >= 0:
+            self._until[store] = time.monotonic() + min(_PAUSE * 2**doublings, _LONGEST_PAUSE)
+
+    def forget(self) -> None:
+        """Forget the failures of all stores."""
+        self._failures.clear()
+        self._until.clear()
+
+    def end(self, tracking_uri: str | None) -> None:
+        """Forget the failures of a store that has answered."""
+        self._failures.pop(tracking_uri or "", None)
+        self._until.pop(tracking_uri or "", None)
+
+
+_PAUSE = 30.0  # seconds
+_LONGEST_PAUSE = 600.0
+silences = Silences()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from mlflow.store.artifact.artifact_repo import ArtifactRepository as ArtifactRepository
@@ -17,6 +17,22 @@ def get(server: str, path: str, **how: Any) -> Any:
     from mlflow.utils.rest_utils import http_request
 
     return http_request(get_default_host_creds(server), path, "GET", raise_on_status=False, **how)
+
+
+def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
+    """Upload a file below an address as MLflow does it, but follow no redirect: another server would get the rows."""
+    from mlflow.utils.credentials import get_default_host_creds
+    from mlflow.utils.rest_utils import http_request
+
+    how = {"data": file, "extra_headers": {"Content-Type": media_type}, "allow_redirects": False}
+    return http_request(get_default_host_creds(folder), path, "PUT", raise_on_status=False, **how)
+
+
+def uploads_in_parts() -> bool:
+    """True if MLflow is set to upload large files in parts, to addresses that the server signs."""
+    from mlflow.environment_variables import MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD
+
+    return bool(MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD.get())
 
 
 def has_secret(server: str) -> bool:

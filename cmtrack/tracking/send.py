@@ -300,13 +300,14 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
-    ConnectionError if no connection is made within three seconds, or nothing is answered within ten.
+    ConnectionError if no connection is made within three seconds, or nothing is answered within ten. The answer's body
+    is not read: a server may send it byte by byte.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return
     try:
-        mlflow_inside.get(tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS).close()
+        mlflow_inside.get(tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS, stream=True).close()
     except Exception as error:
         host, innermost = parts.netloc.rpartition("@")[2], [*_chain(error)][-1]
         raise ConnectionError(f"the tracking server {host} does not answer: {first_line(innermost)}") from None

@@ -31,6 +31,8 @@ from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.storage import file_without_ids, file_without_probabilities
+from cmtrack.files import write_whole
+from cmtrack.names import some_of
 from cmtrack.report.html import without_rows
 from cmtrack.rows.join import hashed_ids
 from cmtrack.statistics.inputs import as_array
@@ -190,30 +192,56 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     """
     from cmtrack.tracking import package as packages
 
-    rows_setting = kept_rows()
+    setting, ids = kept_rows(), kept_ids()
     rows = next((name for name in package.files if name.endswith(names.PREDICTIONS_FILE)), None)
-    if rows is None:
-        return package, ()
     assert package.folder is not None
-    file = package.folder / ARTIFACTS / rows
-    content = file.read_bytes()
-    narrowed: bytes | None = None
-    removed, reason = "rows", rows_setting.reason
-    if rows_setting.content == "labels":
-        narrowed, removed = file_without_probabilities(content), "probabilities of the rows"
-    elif rows_setting.content == "all":
-        setting = kept_ids()
-        narrowed = content if setting == "on" else file_without_ids(content, hashes=setting == "off")
-        removed, reason = "row ids", f"{ROW_IDS}={setting}"
-    if narrowed == content:  # it has nothing of the kind
-        return package, ()
-    out = package.with_rows(narrowed)
-    if narrowed is None:
-        file.unlink()
-    pages = (name for name in package.files if name.endswith(names.REPORT_FILE))
-    changed = {name: without_rows((package.folder / ARTIFACTS / name).read_bytes()) for name in pages}
-    packages.rewrite(out, ({} if narrowed is None else {rows: narrowed}) | changed)
-    return out, (f"the {removed} in {rows} ({reason})",)
+    content = None if rows is None else (package.folder / ARTIFACTS / rows).read_bytes()
+    narrowed = _narrowed(content, setting, ids)
+    whole = narrowed == content
+    if whole and setting.content == "all" and (ids == "on" or rows is not None):
+        return package, ()  # what the page lists is what the rows hold
+    pages = _stripped_pages(package)
+    # The pages first, then the rows: a process that ends in between leaves nothing that a later push would send.
+    write_whole(pages, private=True)
+    taken = []
+    if not whole:
+        changed = {} if narrowed is None else {str(rows): narrowed}
+        package = package.with_rows(narrowed)
+        packages.rewrite(package, changed)
+        if narrowed is None:
+            (package.folder / ARTIFACTS / str(rows)).unlink()
+        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}[setting.content]
+        taken.append(f"the {what} in {rows} ({_reason(setting, ids)})")
+    elif pages:
+        taken.append(f"the rows listed in {some_of([page.name for page in pages], 3)} ({_reason(setting, ids)})")
+    return package, tuple(taken)
+
+
+def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | None:
+    """The part of a file of rows that the settings allow; None if none of it."""
+    if content is None or setting.content == "off":
+        return None
+    if setting.content == "labels":
+        return file_without_probabilities(content)
+    return content if ids == "on" else file_without_ids(content, hashes=ids == "off")
+
+
+def _stripped_pages(package: Package) -> dict[Path, bytes]:
+    """The reports of a package that list rows, without them."""
+    assert package.folder is not None
+    stripped = {}
+    for name in package.files:
+        if name.endswith(names.REPORT_FILE):
+            path = package.folder / ARTIFACTS / name
+            content = path.read_bytes()
+            without = without_rows(content)
+            if without != content:
+                stripped[path] = without
+    return stripped
+
+
+def _reason(setting: KeptRows, ids: str) -> str:
+    return f"{ROW_IDS}={ids}" if setting.content == "all" else setting.reason
 
 
 # -- sources of settings --------------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -21,6 +23,7 @@ from mlflow import MlflowClient
 
 from cmtrack import evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking.push import push
+from cmtrack.tracking.send import probe
 
 pytestmark = pytest.mark.slow
 
@@ -153,6 +156,42 @@ def test_the_scripts_own_signal_handler_is_not_swallowed(run_id: str, monkeypatc
         if thread.name == "cmtrack-send":
             thread.join(30)
     assert load_evaluation(run_id) == evaluate(Y, Y)
+
+
+def test_a_silent_store_is_left_alone_after_two_failures(run_id: str, monkeypatch: Any) -> None:
+    asked: list[None] = []
+
+    def silent(*_: Any) -> None:
+        asked.append(None)
+        raise ConnectionError("the tracking server does not answer")
+
+    states = []
+    with monkeypatch.context() as down:
+        down.setattr("cmtrack.tracking.deliver.client_for", silent)
+        for step in range(4):
+            with pytest.warns(UserWarning, match="does not answer" if step < 2 else "has not answered twice"):
+                states.append(log_evaluation(Y, Y, run_id=run_id, step=step, figures=False).status)
+    assert (states, len(asked)) == (["saved"] * 4, 2)
+    assert {pushed.status for pushed in push()} == {"sent"}  # by hand it is asked at once, and has answered
+    assert log_evaluation(Y, Y, run_id=run_id, step=4, figures=False, strict=True).status == "completed"
+
+
+def test_a_server_that_drips_its_answer_is_not_read_to_the_end(monkeypatch: Any) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def drip() -> None:
+        connection = server.accept()[0]
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                connection.sendall(b"x")
+                time.sleep(0.1)
+
+    threading.Thread(target=drip, daemon=True).start()
+    began = time.monotonic()
+    probe(f"http://127.0.0.1:{server.getsockname()[1]}")
+    assert time.monotonic() - began < 5  # of the ten that the whole answer takes
 
 
 def test_a_misspelt_argument_keeps_arrays_that_can_be_read(run_id: str) -> None:

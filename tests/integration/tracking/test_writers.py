@@ -93,6 +93,73 @@ def test_what_a_store_only_says_to_hold_stays_in_the_spool(
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
 
 
+class Passing(http.server.BaseHTTPRequestHandler):
+    """A server that sends every upload on to another one, or takes it."""
+
+    to = ""
+    taken: list[str] = []  # noqa: RUF012 - of one server
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if not self.to:
+            self.taken.append(self.path)
+        self.send_response(307 if self.to else 200)
+        self.send_header("Location", f"{self.to}{self.path}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_no_file_goes_to_a_server_that_an_upload_is_sent_on_to(
+    store: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = type("Other", (Passing,), {"taken": []})
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), other)]
+    address = f"http://127.0.0.1:{servers[0].server_port}"
+    servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("First", (Passing,), {"to": address})))
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    allowed = f"http://127.0.0.1:{servers[1].server_port}"
+    monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", allowed)
+    run_id = store.create_run(store.create_experiment("on", artifact_location=f"{allowed}/files")).info.run_id
+    with pytest.warns(UserWarning, match="the store answers 307 and sends the file on to another address"):
+        logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+    assert (logged.status, other.taken) == ("saved", [])
+
+
+ROWS = b"<!-- rows -->"
+
+
+@pytest.mark.parametrize("damage", ["nothing", "cut", "gone", "killed"])
+@pytest.mark.parametrize("setting", ["off", "labels"])
+def test_a_page_lists_no_rows_that_may_not_be_sent(
+    run_id: str, monkeypatch: pytest.MonkeyPatch, damage: str, setting: str
+) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    with pytest.warns(UserWarning, match="on_existing must be"):
+        waiting = log_evaluation(y, y_prob=rng.random(200), run_id=run_id, on_existing="?").path
+    rows, page = (waiting / "artifacts" / f"cmtrack_{name}" for name in ("predictions.parquet", "report.html"))
+    assert ROWS in page.read_bytes()
+    if damage == "cut":
+        rows.write_bytes(rows.read_bytes()[:-9])
+    if damage == "gone":
+        rows.unlink()
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
+    if damage == "killed":
+        with mock.patch("os.replace", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            push()
+    (pushed,) = push()
+    assert pushed.status == "sent"
+    folder = Path(MlflowClient().get_run(run_id).info.artifact_uri.removeprefix("file://"))
+    assert ROWS not in (folder / "cmtrack_report.html").read_bytes()
+
+
 def test_a_later_evaluation_is_kept_where_a_clock_was_ahead(run_id: str) -> None:
     with mock.patch("time.time", return_value=time.time() + 3600):
         log_evaluation(Y, Y, run_id=run_id, figures=False, strict=True)
