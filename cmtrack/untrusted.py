@@ -7,6 +7,7 @@ becomes a path, a pattern, a URL, a size, or text on a terminal, it passes throu
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 import os
@@ -126,6 +127,25 @@ def without_credentials(text: str) -> str:
 
 def _without_secret(value: re.Match[str]) -> str:
     return f"{value[1]}{value[2]}=***" if _SECRET_NAME.search(value[2]) else value[0]
+
+
+_SECRET_WORDS = frozenset(
+    ("apikey", "auth", "credential", "credentials", "passwd", "password", "pwd", "secret", "signature", "token")
+)
+_WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+(?![a-z])")
+
+
+def without_secret(name: str, value: str) -> str:
+    """The value of a parameter, hidden where its name is that of a secret, and without credentials in its addresses.
+
+    Examples
+    --------
+    >>> without_secret("api_key", "sk-123"), without_secret("max_tokens", "512")
+    ('***', '512')
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    pairs = {first + second for first, second in itertools.pairwise(words)}
+    return "***" if _SECRET_WORDS & ({*words} | pairs) else without_credentials(value)
 
 
 def printable(text: str) -> str:

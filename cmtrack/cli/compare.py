@@ -28,6 +28,7 @@ from cmtrack.cli.frame import (
     writing,
 )
 from cmtrack.cli.group import main
+from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -220,10 +221,18 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """A row per run."""
+    """A row per run; what others have named is text to a spreadsheet, never a formula."""
     if path is not None:
         with writing(path):
-            comparison.to_frame().to_csv(path, index=False)
+            comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
+
+
+def _for_a_spreadsheet(value: Any) -> Any:
+    """A cell of a CSV file: a text that a spreadsheet would compute begins with an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = one_line(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 @comparison_command("compare")

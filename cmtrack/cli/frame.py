@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,11 +28,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Step = Callable[[str, int, int], object]
 
 
+# What begins a line with one of these commands GitHub's, Azure's or TeamCity's runner: a word joiner breaks them.
+_RUNNER_COMMAND = re.compile(r":(?=:)|#(?=#(?:\[|vso|teamcity))")
+
+
+def inert(text: str) -> str:
+    """A text that commands neither a terminal nor the runner of a pipeline that reads what is printed."""
+    return _RUNNER_COMMAND.sub("\\g<0>\u2060", printable(text))
+
+
 class Failed(click.ClickException):
     """An error that is one sentence to the user; it may quote what a server says."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+        super().__init__(inert(message))
 
 
 class WorkFailed(Failed):
@@ -121,8 +131,8 @@ def working() -> Iterator[Step]:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line; control characters in it are spelled out."""
-    click.echo(printable(text), err=err)
+    """Print a line; control characters in it are spelled out, and it commands no runner."""
+    click.echo(inert(text), err=err)
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -135,7 +145,7 @@ def terminal(*, stderr: bool = False) -> Console:
     class Terminal(Console):
         def render(self, *args: Any, **options: Any) -> Iterator[Segment]:
             for segment in super().render(*args, **options):
-                yield segment if segment.control else segment._replace(text=printable(segment.text))
+                yield segment if segment.control else segment._replace(text=inert(segment.text))
 
     return Terminal(stderr=stderr)
 

@@ -44,6 +44,14 @@ def _in_blocks(scores: ScoreCounts) -> ScoreCounts:
     return scores
 
 
+def _tops_by_class(data: Any, size: int) -> TopScoreCounts:
+    return TopScoreCounts.from_plain(data, size, size)
+
+
+def _tops_of_one_set(data: Any, size: int) -> TopScoreCounts:
+    return TopScoreCounts.from_plain(data, size, 1)
+
+
 def _tops_in_blocks(data: Any, size: int) -> TopScoreCounts:
     tops = TopScoreCounts.from_plain(data, size)
     _check_blocks("labelled_tops", tops.n_rows, size)
@@ -116,11 +124,11 @@ class Statistics:
     decisions: DecisionCounts | None = part_by_size(DecisionCounts.from_plain)
     score_moments: ScoreMoments | None = part(lambda data, labels: ScoreMoments.from_plain(data, 2))
     labels_variance: float | None = part(lambda data, labels: float(data))
-    tops: TopScoreCounts | None = part_by_size(TopScoreCounts.from_plain)
+    tops: TopScoreCounts | None = part_by_size(_tops_by_class)
     labelled: ScoreCounts | None = part(lambda data, labels: _in_blocks(ScoreCounts.from_plain(data)))
     target: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data))
     labelled_tops: TopScoreCounts | None = part_by_size(_tops_in_blocks)
-    target_tops: TopScoreCounts | None = part_by_size(TopScoreCounts.from_plain)
+    target_tops: TopScoreCounts | None = part_by_size(_tops_of_one_set)
     scaled_rows: int | None = part(lambda data, labels: _whole_number(data))
     segments: Segmented | None = part(Segmented.from_plain)
     squares: Statistics | None = part(lambda data, labels: Statistics.from_plain(data, labels))

@@ -27,9 +27,9 @@ class TopScoreCounts(plain.Table):
     """
 
     @classmethod
-    def from_plain(cls, data: Any, size: int) -> TopScoreCounts:
-        """Read :meth:`to_plain`."""
-        return cls(plain.decode_table(data, (None, size, CELLS)))
+    def from_plain(cls, data: Any, size: int, n_rows: int | None = None) -> TopScoreCounts:
+        """Read :meth:`to_plain`; the number of rows is checked before anything is allocated, where it is known."""
+        return cls(plain.decode_table(data, (n_rows, size, CELLS)))
 
     @classmethod
     def from_scores(
