@@ -36,6 +36,9 @@ HOSTS = "CMTRACK_ARTIFACT_HOSTS"
 
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
+_MAX_SIGNED = 1 << 16
+_SIGNED_SECONDS = (5.0, 60.0)
+"""To connect to a signed address, and to each part of its answer."""
 # without 500, which older servers answer where there is no such file: it would be asked for during minutes
 _TRANSIENT = frozenset((408, 429, 502, 503, 504))
 
@@ -71,7 +74,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
     def upload(path: str, subfolder: str | None) -> None:
         files = repository()  # raises where none may be sent
-        if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts():
+        if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(files, path):
             files.log_artifact(path, subfolder)
         else:
             _to_server(_allowed(uri, client.tracking_uri), Path(path), subfolder)
@@ -180,11 +183,45 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
         with closing(mlflow_inside.get(folder, f"/{quote(name)}", stream=True, retry_codes=_TRANSIENT)) as answer:
             if answer.status_code == 404:
                 raise FileNotFoundError("there is no such file")
+            if answer.status_code == 403:
+                signed = _from_signed_address(folder, name, limit)
+                if signed is not None:
+                    return signed
             if answer.status_code != 200:
                 raise OSError(f"{urlsplit(folder).hostname} answers {answer.status_code}")
             return _streamed(answer, limit)
     except (MlflowException, RequestException) as error:
         raise OSError(untrusted.without_credentials(str(error))) from None
+
+
+def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
+    """A file from the address that the tracking server signs for it; None if it signs none.
+
+    The tracking server has named the address, and the address itself is the permission: it is asked once, for this
+    file, without the user's password or token and without following a redirect.
+    """
+    import requests
+
+    answer = mlflow_inside.signed_download(folder, quote(name))
+    if answer is None or answer.status_code != 200:
+        return None
+    signed = untrusted.parsed_json(_streamed(answer, _MAX_SIGNED))
+    address = signed.get("url") if isinstance(signed, dict) else None
+    if not isinstance(address, str) or urlsplit(address).scheme not in _PORTS:
+        raise ValueError(f"a signed address must be one of http or https, got {str(address)!r:.40}")
+    headers = {str(key): str(value) for key, value in dict(signed.get("headers") or {}).items()}
+    how: dict[str, Any] = {"stream": True, "allow_redirects": False, "timeout": _SIGNED_SECONDS}
+    with closing(requests.get(address, headers=headers, auth=_without_password, **how)) as answer:
+        if answer.status_code == 404:
+            raise FileNotFoundError("there is no such file")
+        if answer.status_code != 200:
+            raise OSError(f"{urlsplit(address).hostname} answers {answer.status_code}")
+        return _streamed(answer, limit)
+
+
+def _without_password(request: Any) -> Any:
+    """Leave a request as it is: without this, requests takes a password from the user's netrc file."""
+    return request
 
 
 def _streamed(answer: Any, limit: int) -> bytes:

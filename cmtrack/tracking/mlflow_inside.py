@@ -28,11 +28,19 @@ def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
     return http_request(get_default_host_creds(folder), path, "PUT", raise_on_status=False, **how)
 
 
-def uploads_in_parts() -> bool:
-    """True if MLflow is set to upload large files in parts, to addresses that the server signs."""
-    from mlflow.environment_variables import MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD
+def uploads_in_parts(repository: ArtifactRepository, file: str) -> bool:
+    """True where MLflow uploads a file in parts, to addresses that the tracking server signs for it."""
+    asked = getattr(repository, "_should_multipart_upload", None)
+    return bool(asked is not None and asked(file))
 
-    return bool(MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD.get())
+
+def signed_download(folder: str, name: str) -> Any:
+    """The answer of a tracking server that is asked for a signed address of a file of its artifacts.
+
+    A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` gives files in no other way.
+    """
+    server, service, path = folder.partition("/mlflow-artifacts/artifacts")
+    return get(server, f"/mlflow-artifacts/presigned{path}/{name}") if service else None
 
 
 def has_secret(server: str) -> bool:

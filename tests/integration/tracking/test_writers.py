@@ -18,7 +18,7 @@ from mlflow import MlflowClient
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 from cmtrack import evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import dataset
+from cmtrack.tracking import artifacts, dataset
 from cmtrack.tracking.push import push
 from cmtrack.tracking.send import TABLES
 
@@ -130,6 +130,59 @@ def test_no_file_goes_to_a_server_that_an_upload_is_sent_on_to(
         server.shutdown()
         server.server_close()
     assert (logged.status, other.taken) == ("saved", [])
+
+
+class Signing(http.server.BaseHTTPRequestHandler):
+    """A tracking server that gives files only by signed addresses, which another server answers."""
+
+    to = ""
+    content = b""
+    heads: list[tuple[str, str | None]] = []  # noqa: RUF012 - of one server
+
+    def do_GET(self) -> None:
+        self.heads.append((self.path, self.headers.get("Authorization")))
+        status, content = 403, b"{}"
+        if "/presigned/" in self.path:
+            status, content = 200, json.dumps({"url": f"{self.to}/bucket/signed?x=1", "headers": {}}).encode()
+        if self.path.startswith("/bucket/"):
+            status, content = 200, self.content
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("limit", [100, 5])
+def test_a_file_is_read_from_the_address_that_the_tracking_server_signs(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    bucket = type("Bucket", (Signing,), {"content": b"a whole file", "heads": []})
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), bucket)]
+    address = f"http://127.0.0.1:{servers[0].server_port}"
+    tracking = type("Tracking", (Signing,), {"to": address, "heads": []})
+    servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), tracking))
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "T0KEN")
+    uri = f"http://127.0.0.1:{servers[1].server_port}"
+    try:
+        if limit < len(bucket.content):
+            with pytest.raises(ValueError, match="it is larger than"):
+                artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit)
+        else:
+            assert artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit) == b"a whole file"
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+    assert [path.rsplit("/mlflow-artifacts", 1)[-1] for path, _ in tracking.heads] == [
+        "/artifacts/1/r/artifacts/a.json",
+        "/presigned/1/r/artifacts/a.json",
+    ]
+    assert bucket.heads == [("/bucket/signed?x=1", None)]  # once, and without the token
 
 
 ROWS = b"<!-- rows -->"
