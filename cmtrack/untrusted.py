@@ -237,12 +237,23 @@ _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysq
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
     """The data of a JSON text, all numbers of which have to be ``finite`` where that is asked.
 
-    ValueError if it is no JSON, nested so deeply that Python does not read it, or holds another number.
+    ValueError if it is no JSON, nested so deeply that Python does not read it, holds another number, or a key twice:
+    another reader may take the first of two.
     """
+    numbers = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
-        return json.loads(text, parse_constant=_finite, parse_float=_finite) if finite else json.loads(text)
+        return json.loads(text, object_pairs_hook=_each_key_once, **numbers)
     except RecursionError:
         raise ValueError("a JSON text must not be nested so deeply that Python cannot read it") from None
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"a JSON text must hold each key once, got {twice!r:.80} twice")
+    return data
 
 
 def _finite(text: str) -> float:

@@ -1,4 +1,4 @@
-"""``cmtrack verify``: check a bundle against its digests, and recompute its review."""
+"""``cmtrack verify``: check a bundle against its digests, recompute its review, and write a fresh page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cmtrack.cli.flags import Answer, answering
-from cmtrack.cli.frame import BadInput, echo, first_line, working
+from cmtrack.cli.frame import BadInput, echo, first_line, working, writing
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -24,22 +24,26 @@ class NotVerified(BadInput):
 
 @main.command("verify")
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(path_type=Path), help="Write the page that the bundle gives when made anew.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Where the fresh page goes.  [default: next to the bundle, NAME.verified.html]",
+)
 @answering
 def verify_command(bundle: Path, output: Path | None) -> Answer:
-    """Check the bundle of a review, and make the review anew.
+    """Verify the bundle of a review, and write a fresh page of it.
 
     BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is checked
     against the digests of its manifest, and the comparison is computed from the statistics by the rule: every number of
-    the review must agree to 1e-9, and the whole page and text must be those that follow. The manifest's own digest is
-    printed, to be signed or compared.
+    the review must agree to 1e-9. The page in the bundle is not compared: read the fresh one. The manifest's own digest
+    is printed, to be signed or compared.
 
     \b
     Exit codes:
-      0  verified: the whole review was made anew, and is the same
+      0  verified: all data of the review were recomputed, and are the same
       1  a file was changed, added or is missing, or the review is another one
       2  it could not be verified: wrong usage, no such file, no bundle, a newer version
-      3  statistics only: a part of the review could not be made anew (rows left out, another version of cmtrack)
+      3  statistics only: a part of the review could not be recomputed (rows left out, another version of cmtrack)
     """
     with working() as step:
         step("loading libraries", 0, 1)
@@ -54,11 +58,13 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
         except (OSError, ValueError) as error:
             why = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
             raise NotVerified(why) from None
-    if output is not None:
-        if not check.page:
-            why = next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
-            raise NotVerified(f"{bundle.name}: no page can be made anew: {why}")
-        write_text(output, check.page)
+    if output is not None and not check.page:
+        why = next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
+        raise NotVerified(f"{bundle.name}: no page can be made: {why}")
+    if check.page:
+        output = output or bundle.with_suffix(".verified.html")
+        with writing(output):
+            write_text(output, check.page)
     data = {name: value for name, value in vars(check).items() if name != "page"}
     data |= {"outcome": check.outcome.name.lower(), "passed": check.passed}
     return Answer(lambda: data, lambda: _print(bundle, check, output), click.exceptions.Exit(_EXIT[check.outcome.name]))
@@ -79,5 +85,7 @@ def _print(bundle: Path, check: Verification, output: Path | None) -> None:
     echo(f"Rule: {check.rule}")
     echo(f"Manifest: SHA-256 {check.sha256}")
     echo(f"Made with cmtrack {check.made_with}, verified with cmtrack {check.read_with}.")
-    if output is not None:
-        echo(f"Made anew: {output}")
+    if check.page:
+        echo(f"The page in the bundle was not checked; read {output}")
+    else:
+        echo("The page in the bundle was not checked, and no fresh one can be made.")

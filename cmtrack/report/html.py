@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _FIRST = '<meta charset="utf-8">'
-_META = re.compile(r'\n<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
@@ -59,12 +58,6 @@ def render_page(name: str, /, **values: Any) -> str:
     parts = [printable(part) if place % 2 else for_page(part) for place, part in enumerate(_COPIED.split(html))]
     html = "".join(parts)
     return html.replace(_FIRST, f"{_FIRST}\n{_meta(html)}", 1)
-
-
-def without_policy(page: str) -> str | None:
-    """A page of :func:`render_page` without its policy; None if the policy is not the one that follows from it."""
-    bare = _META.sub("", page, count=1)
-    return bare if bare.replace(_FIRST, f"{_FIRST}\n{_meta(bare)}", 1) == page else None
 
 
 def without_rows(page: bytes) -> bytes:

@@ -1,8 +1,10 @@
 """A review with all that it is computed from in one file, and the verification of that file.
 
 A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is recomputed from the
-statistics by the rule, and page, text and data are made anew from it and compared whole. Whoever changes the manifest,
-too, changes its digest: that is what one signs.
+statistics by the rule, and every number and sentence of its data is compared with that. The page in the bundle is not
+compared: a fresh one is made of the recomputed comparison, and that is the one to read. Names, users, times, notes and
+the like are as whoever made the bundle wrote them. Whoever changes the manifest changes its digest, which is what one
+signs.
 """
 
 from __future__ import annotations
@@ -11,9 +13,8 @@ import hashlib
 import io
 import json
 import math
-import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
@@ -35,7 +36,6 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
 from cmtrack.files import write_whole
-from cmtrack.report.html import without_policy
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
@@ -54,8 +54,12 @@ _MAX_RATIO = 200
 MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
-_LONG = re.compile(r"\d+\.\d{10,}(?:e-?\d+)?|\d+(?:\.\d+)?e-\d+")
-_PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+_MANIFEST_KEYS = frozenset(("schema", "versions", "title", "rule", "files"))
+_RUNS_KEYS = frozenset(
+    ("judged", "criterion", "baseline", "stopped", "left_out", "passed_over", "looks", "notes", "record")
+)
+_WRITTEN = "names, users, times and params of the runs, author, date, title and notes"
+"""What a bundle cannot prove: it is as whoever made the bundle wrote it."""
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -237,7 +241,8 @@ class Verification:
     ``sha256``: digest of the manifest, which holds the digests of all files.
     ``rule``: the rule's file and digest.
     ``made_with``, ``read_with``: versions of cmtrack.
-    ``page``: the review's page, made anew; empty where the comparison could not be recomputed.
+    ``page``: a fresh page of the recomputed comparison, since the bundle's is not compared; empty where it could not be
+        recomputed.
     """
 
     files: int
@@ -260,12 +265,12 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """True if the whole review was made anew from the bundle, and is the same."""
+        """True if all data of the review were recomputed from the bundle, and are the same."""
         return self.outcome is Outcome.VERIFIED
 
 
 def verify(path: str | Path) -> Verification:
-    """Check a bundle's files against its manifest, recompute its comparison, and compare the review made anew.
+    """Check a bundle's files against its manifest, recompute its comparison, and compare the review's data with it.
 
     NoBundle if it is no bundle, a damaged archive, or one of a newer version; OSError if it cannot be read.
     """
@@ -289,7 +294,7 @@ def verify(path: str | Path) -> Verification:
         numbers=result.numbers,
         problems=tuple(map(one_line, result.problems)),
         not_recomputed=tuple(map(one_line, result.lacking)),
-        stated=tuple(map(one_line, result.stated)),
+        stated=tuple(map(one_line, (_WRITTEN, *result.stated))),
         sha256=_sha256(files[MANIFEST]),
         rule=f"{one_line(rule)}, SHA-256 {_sha256(files.get(RULE, b''))}",
         made_with=one_line(manifest["versions"].get("cmtrack", "unknown")),
@@ -314,7 +319,15 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST}: files must map names to their digests and sizes")
     if not isinstance(data.get("title"), (str, type(None))):
         raise ValueError(f"{MANIFEST}: title must be a text")
+    _refuse_unknown(data, _MANIFEST_KEYS, MANIFEST)
     return data
+
+
+def _refuse_unknown(data: Mapping[str, Any], known: Collection[str], file: str) -> None:
+    """ValueError if a file holds a key that no version writes: nobody would check it."""
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        raise ValueError(f"{file} holds {unknown[0]!r:.80}, which no bundle has")
 
 
 def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[str]:
@@ -330,7 +343,9 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
 
 def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
     """Recompute the comparison, make the review anew, and compare both with the bundle."""
-    about, stated = (untrusted.parsed_json(files[name]) for name in (RUNS, DATA))
+    about = untrusted.parsed_json(files[RUNS])
+    stated = untrusted.parsed_json(files[DATA])
+    _refuse_unknown(about, _RUNS_KEYS, RUNS)
     evaluations, without_rows = {}, False
     for one in about["judged"]:
         evaluation = loads(files[f"{one['folder']}/{FILE_NAME}"].decode("utf-8"))
@@ -370,8 +385,10 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     version, title = manifest["versions"].get("cmtrack"), manifest["title"]
     foreign = version != versions().get("cmtrack")
     if foreign:
-        compared.lacking.append(f"the page, which cmtrack {version} made: it may word and compute otherwise")
+        compared.lacking.append(f"the review of cmtrack {version}, which may word and compute it differently")
     anew = to_dict(comparison)
+    if not foreign:
+        _refuse_unknown(stated, anew, DATA)
     skipped, derived = {"segments", "summary", "notes"} if compared.lacking else set(), ("looks", "resolution")
     for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
         compared.numbers, compared.texts = 0, texts
@@ -381,8 +398,6 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if foreign:  # numbers of another version that differ prove nothing
         compared.lacking += compared.problems
         compared.problems = []
-    elif not paired:
-        _compare_pages(files, comparison, title, compared)
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
@@ -494,22 +509,3 @@ def _compare_values(
         for model in stated["repeated"]["models"]:
             values = [evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]]
             compared.compare(model["mean"], float(sum(values) / len(values)), f"model {model['name']}, mean")
-
-
-def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: str | None, compared: _Compared) -> None:
-    """Compare the whole text and the whole page with those that the comparison gives."""
-    if files[TEXT].decode("utf-8") != markdown(comparison, title):
-        compared.problems.append(f"{TEXT} differs from the text of the recomputed comparison")
-    stated, anew = (_rounded(page) for page in (files[PAGE].decode("utf-8"), compared.page))
-    if stated == anew:
-        return
-    if stated is not None and anew is not None and _PICTURE.sub("", stated) == _PICTURE.sub("", anew):
-        compared.lacking.append("the page's figures, which this machine draws otherwise (other fonts or Matplotlib)")
-    else:
-        compared.problems.append(f"{PAGE} differs from the page of the recomputed comparison")
-
-
-def _rounded(page: str) -> str | None:
-    """A page with long numbers rounded, whose last digits are the machine's; None if its policy is not its own."""
-    bare = without_policy(page)
-    return None if bare is None else _LONG.sub(lambda number: f"{float(number[0]):.9g}", bare)
