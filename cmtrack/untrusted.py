@@ -240,7 +240,7 @@ def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
     ValueError if it is no JSON, nested so deeply that Python does not read it, holds another number, or a key twice:
     another reader may take the first of two.
     """
-    numbers = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
+    numbers: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
         return json.loads(text, object_pairs_hook=_each_key_once, **numbers)
     except RecursionError:

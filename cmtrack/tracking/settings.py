@@ -200,6 +200,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
     whole = narrowed == content
     if whole and setting.content == "all" and (ids == "on" or rows is not None):
         return package, ()  # what the page lists is what the rows hold
+    folder = package.folder
     pages = _stripped_pages(package)
     # The pages first, then the rows: a process that ends in between leaves nothing that a later push would send.
     write_whole(pages, private=True)
@@ -209,7 +210,7 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         package = package.with_rows(narrowed)
         packages.rewrite(package, changed)
         if narrowed is None:
-            (package.folder / ARTIFACTS / str(rows)).unlink()
+            (folder / ARTIFACTS / str(rows)).unlink()
         what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}[setting.content]
         taken.append(f"the {what} in {rows} ({_reason(setting, ids)})")
     elif pages:
