@@ -12,6 +12,7 @@ import numpy as np
 
 from cmtrack.digits import two_digits
 from cmtrack.evaluation.catalog import OF_CLASSES
+from cmtrack.evaluation.input_remarks import padding, saturated_scores, swapped_classes
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
@@ -32,7 +33,6 @@ from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
@@ -234,9 +234,10 @@ def _warnings(
     counts, labels = statistics.matrix.counts, statistics.matrix.labels
     squares = None if statistics.squares is None else statistics.squares.matrix.counts
     totals = _effective(counts, squares, lambda table: table.sum(axis=1))
-    order = _another_order(statistics.matrix, squares)
+    order = swapped_classes(statistics.matrix, squares)
     if order and all(views.table.kept):
         out.append(order)
+    out += filter(None, [padding(statistics.matrix)])
     used = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
     absent = [quoted(label) for label, total in used if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
@@ -275,6 +276,8 @@ def _warnings(
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     scores, reliability = views.seen(ScoreTable), views.seen(ReliabilityTable)
+    if scores is not None and (tied := saturated_scores(scores.scores)):
+        out.append(tied)
     if scores is not None and "binary/average_precision" in results.metrics:
         bound = largest_error(scores)
         if bound > 0:
@@ -312,33 +315,6 @@ def _warnings(
         else:
             out.extend(prevalence.warnings)
     return tuple(out)
-
-
-def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
-    """Remark on predictions that would be right with the classes in another order; else empty.
-
-    It is made where the accuracy is below the share of the most frequent class, and another order gives an accuracy of
-    at least 0.5 that is above this share by more than two standard errors.
-    """
-    counts = matrix.counts
-    total = float(counts.sum())
-    if total <= 0 or np.trace(counts) >= counts.sum(axis=1).max():
-        return ""
-    from scipy.optimize import linear_sum_assignment
-
-    actual, predicted = linear_sum_assignment(counts, maximize=True)
-    best = float(counts[actual, predicted].sum()) / total
-    often = float(counts.sum(axis=1).max()) / total
-    n = float(_effective(counts, squares, lambda table: np.float64(table.sum())))
-    if best < 0.5 or best - 2 * math.sqrt(max(best * (1 - best), 1 / n) / n) <= often:
-        return ""
-    moved = [(k, of) for of, k in sorted(zip(actual, predicted, strict=True), key=lambda pair: pair[1]) if k != of]
-    pairs = [f"{quoted(matrix.labels[k])} meant {quoted(matrix.labels[of])}" for k, of in moved]
-    return (
-        f"the accuracy is {100 * np.trace(counts) / total:.3g} %, and would be {100 * best:.3g} % if the prediction "
-        f"{_list(pairs)}: labels= must have the order of the columns of y_prob (model.classes_), and y_pred the same "
-        "codes as y_true" + ("; one column of y_prob is of the positive class" if len(counts) == 2 else "")
-    )
 
 
 _NEAR_ZERO = "spcc/d_b is {}not told from 0: it has no interval, since the estimate is too high near 0"

@@ -10,6 +10,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
+from cmtrack.evaluation.input_remarks import (
+    MixedUpClassesWarning,
+    columns_in_text_order,
+    reversed_columns,
+    swapped_classes,
+)
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
@@ -121,6 +127,8 @@ def evaluate(
     -----
     ScaledProbabilitiesWarning
         If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
+    MixedUpClassesWarning
+        If predictions or probabilities seem to belong to other classes than those they are given for.
 
     Notes
     -----
@@ -179,15 +187,38 @@ def evaluate(
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
     judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
-    remark = "" if labels is not None or scores is None else _order_of_categories(order, scores)
-    return replace(judged, remarks=(remark,)) if remark else judged
+    remarks = []
+    if labels is None and scores is not None:
+        remarks.append(_order_of_categories(order, scores))
+    mixed_up = swapped_classes(
+        statistics.matrix, None if statistics.squares is None else statistics.squares.matrix.counts
+    )
+    if y_pred is not None and probabilities is not None:
+        reversed_order = reversed_columns(rows.actual, rows.predicted, probabilities)
+        remarks.append(reversed_order)
+        mixed_up = mixed_up or reversed_order
+    judged = replace(judged, remarks=tuple(filter(None, remarks)))
+    if mixed_up:
+        _tell_mixed_up(mixed_up, judged)
+    return judged
+
+
+def _tell_mixed_up(remark: str, evaluation: Evaluation) -> None:
+    """Warn the caller's caller that the input is probably wrong; the evaluation goes along if that is an error."""
+    try:
+        warnings.warn(remark, MixedUpClassesWarning, stacklevel=3)
+    except MixedUpClassesWarning as error:
+        error.evaluation = evaluation
+        raise
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
-    """Remark on columns without names in an order that only the categories of the labels state; else empty."""
+    """Remark on columns without names whose order only the labels' categories or texts state; else empty."""
     mixed = len({type(label) for label in order}) > 1  # such a model has no order
-    if mixed or column_names(scores) is not None or list(order) == sorted(order):  # type: ignore[type-var]
+    if mixed or column_names(scores) is not None:
         return ""
+    if list(order) == sorted(order):  # type: ignore[type-var]
+        return columns_in_text_order(order)
     return (
         "labels= is not given: the columns of the scores are taken in the order of the labels' categories, "
         f"{listed(order, 8)}; those of a scikit-learn model have the order of its classes_"

@@ -23,6 +23,9 @@ Normalize: TypeAlias = bool | str
 _GATHERED = 1 << 14
 """Values that are read in another order at a time, so that they stay in cache."""
 _BLOCK_VALUES = 1 << 20
+_FAR = 1e6
+_NEAR = 1e-6
+"""Sizes of decision values beyond which two that differ may become one number between 0 and 1."""
 DECISIONS = "decisions"
 """What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
 
@@ -121,7 +124,9 @@ class Probabilities:
         if self.ranking_only:
             self._check_finite(targets, rows, order)
             if not self._placed:
-                targets[...] = from_decisions(targets)
+                placed = from_decisions(targets)
+                self._check_told_apart(targets, placed)
+                targets[...] = placed
         low, high = given.min(), given.max()
         if given is not targets:
             targets[...] = given
@@ -171,6 +176,26 @@ class Probabilities:
         if not np.isfinite(values).all():
             value, row = self._first(values, ~np.isfinite(values), rows, order)
             raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
+
+    def _check_told_apart(self, values: FloatArray, placed: FloatArray) -> None:
+        """Refuse decision values that differ and are one number between 0 and 1: their order would be lost.
+
+        Only values far from 0, or all very near to it, can be: others are not looked at.
+        """
+        sizes = np.abs(values)
+        if sizes.max() <= _FAR and sizes[sizes > 0].min(initial=1.0) >= _NEAR:
+            return
+        for column, shown in zip(values, placed, strict=True):
+            order = column.argsort()
+            merged = np.flatnonzero((np.diff(column[order]) > 0) & (np.diff(shown[order]) <= 0))
+            if len(merged):
+                first = column[order][merged[0]]
+                second = column[order][merged[0] + 1]
+                raise ValueError(
+                    f"{self.what} must differ enough to be ranked, got {float(first)!r} and {float(second)!r}, which "
+                    "are one number on the scale from 0 to 1 that decision values are kept on: subtract a constant "
+                    "from all of them, or multiply them by one"
+                )
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
         self._check_finite(values, rows, order)

@@ -75,7 +75,8 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 mixed_up += isinstance(error, MixedUp)
                 if not _passes(error) or mixed_up > _MOST_MIXED or time.monotonic() - began > PATIENCE:
                     raise
-                time.sleep(_AGAIN * random.uniform(0.5, 1.5))  # two writers must not wait for each other in step
+                # Two writers must not wait for each other in step.
+                time.sleep(_AGAIN * random.uniform(0.5, 1.5) if isinstance(error, MixedUp) else _AGAIN)
 
     def as_the_only_one(answered: Callable[[], object]) -> Sent:
         if package.folder is None:

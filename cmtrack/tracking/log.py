@@ -15,6 +15,7 @@ from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.catalog import check_headline
+from cmtrack.evaluation.input_remarks import MixedUpClassesWarning
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.options import probabilities_of
@@ -202,6 +203,9 @@ def log_evaluation(
                     **options,
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+    except MixedUpClassesWarning as warning:  # warnings are errors here: the evaluation is whole
+        evaluation = warning.evaluation
+        tell(str(warning), stacklevel=3)
     except Exception as error:
         if is_of_a_signal_handler(error):
             raise

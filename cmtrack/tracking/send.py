@@ -253,6 +253,8 @@ def _as_it_was_sent(
     """Compare the evaluation's file with the tag that names it; return a problem if another one has taken its place."""
     key = names.digest_key(names.EVALUATION_FILE)
     ours = names.digests(package.tags, package.prefix).get(key)
+    if ours is None:
+        return ()
     if names.digests(tags, package.prefix).get(key) != ours:
         return ("another evaluation was sent to its place at the same time, and has taken it",)
     try:

@@ -183,7 +183,7 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     assert done.status == "completed"
     assert "**Evaluation**: On 120 samples of 3 classes" in text
     assert "**Evaluation “two”**: Finds " in text
-    assert " of “high”; " in text
+    assert "of “high”" in text
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 import math
@@ -425,7 +426,14 @@ class Sink(Store):
 
     def __init__(self, run: Any, refused: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> None:
         super().__init__(run)
-        self.refused, self.files, self.events = refused, files, []
+        self.refused, self.events = refused, []
+        self.sizes = dict.fromkeys(files, 1)
+        self.written: dict[str, str] = {}
+
+    def get_run(self, run_id: str) -> Any:
+        run = copy.deepcopy(super().get_run(run_id))
+        run.data.tags = {**run.data.tags, **self.written}
+        return run
 
     def set_tag(self, run_id: str, name: str, text: str) -> None:
         self.events.append((name.removeprefix("cmtrack."), text))
@@ -439,6 +447,7 @@ class Sink(Store):
             self.events.append(len(points))
         if tags:
             self.events.append({tag.key: tag.value for tag in tags})
+            self.written |= self.events[-1]
 
     def log_inputs(self, run_id: str, inputs: Any, models: Any) -> None:
         self.events.append(f"dataset {inputs[0].dataset.name}")
@@ -451,13 +460,15 @@ class Sink(Store):
         if name in self.refused:
             raise Refused(413, self.reason)
         assert Path(path).read_bytes()
+        self.sizes[name] = Path(path).stat().st_size
         self.events.append(name)
 
     def list_artifacts(self, path: str | None = None) -> Any:
-        return [Any_(path=name, is_dir=name.endswith("_folder")) for name in self.files]
+        listed = self.sizes.items()
+        return [Any_(path=name, is_dir=name.endswith("_folder"), file_size=size) for name, size in listed]
 
     def delete_artifacts(self, name: str) -> None:
-        if "cmtrack_locked.png" in self.files:
+        if "cmtrack_locked.png" in self.sizes:
             raise OSError("it removes\nnothing")
         self.events.append(f"without {name}")
 
@@ -493,7 +504,7 @@ NOTE = " <!-- cmtrack -->\n\n<!-- /cmtrack -->"
 
 def test_a_package_is_sent_whole_and_in_order(sent: Any) -> None:
     outcome, events, answers = sent(Sink(entity()), description="Result")
-    assert (outcome, answers) == (send.Sent(), 8)
+    assert (outcome, answers) == (send.Sent(), 9)
     listed = json.dumps([{"path": CLASSES, "type": "table"}])
     assert events == [
         ("status", "started"), EVALUATION, ACCURACY, ROWS, CLASSES, "dataset d",
@@ -614,10 +625,12 @@ def test_a_newer_evaluation_stays_where_the_other_was_late(
     sent: Any, newest: int, late: bool, step: int | None, point: Any, stays: bool
 ) -> None:
     outcome, events, _ = sent(Sink(another(newest)), late, step=step)
+    problems = getattr(outcome, "problems", (outcome,))  # without a step it is an error, and stays in the spool
     assert [one for one in events if isinstance(one, tuple) and one[0] == ACCURACY[0]] == (
         [] if point is None else [point]
     )
-    assert (outcome.problems == (f"run {'a' * 32} holds a newer evaluation, which stays",)) == stays
+    assert any("which stays" in problem for problem in problems) == stays
+    assert isinstance(outcome, str) == (stays and step is None)
     assert (("status", "started") in events) != stays
     half = another(newest, tags={"cmtrack.status": "started"})
     assert ("status", "started") in sent(Sink(half), late, step=step)[1]
@@ -665,9 +678,9 @@ def test_an_image_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
         store = Images(run, files=files)
         monkeypatch.setattr(artifacts, "repository_for", lambda *_, store=store: store)
         logged.clear()
-        send._log_images(store, run, one)
+        send._log_images(store, run, one, waited=False)
         assert (logged, store.events) == (sends, gone)
-    send._log_images(store, entity(), package(images=one.images, content=one.content, step=3))
+    send._log_images(store, entity(), package(images=one.images, content=one.content, step=3), waited=False)
     assert logged[-1][2] == 3
 
 
@@ -699,7 +712,7 @@ def test_a_server_is_asked_once_and_a_database_needs_its_library(monkeypatch: py
         assert send.client_for(uri).tracking_uri == uri
     assert (asked, imported) == ([], ["sqlalchemy"])
     send.client_for("https://host")
-    assert asked == [(("https://host", "/health"), {"max_retries": 0, "timeout": (3.0, 10.0)})]
+    assert asked == [(("https://host", "/health"), {"max_retries": 0, "timeout": (3.0, 10.0), "stream": True})]
     monkeypatch.setattr(mlflow, "get_tracking_uri", lambda: "mysql+pymysql://host")
     assert send.client_for().tracking_uri == "its own"
     assert imported == ["sqlalchemy"] * 2

@@ -272,7 +272,12 @@ def test_a_block_replaces_its_own_and_touches_nothing_else() -> None:
     room = 8000 - len(once) - len("\n\nX <!-- cmtrack -->\n\n<!-- /cmtrack -->")
     full = block(once, "X" + "x" * room)
     assert len(full) == 8000
-    assert block(once, "XX" + "x" * room) == once
+    shorter = block(once, "XX" + "x" * room)  # the other block keeps its first line
+    assert "Result <!-- cmtrack val/ -->\n\n<!-- /cmtrack val/ -->" in shorter
+    assert description.has_block(shorter)
+    without = block(once, "X" * 9000)
+    assert without == once
+    assert not description.has_block(without)
 
 
 def test_links_lead_to_files_that_are_there() -> None:
