@@ -14,6 +14,7 @@ from cmtrack.digits import two_digits
 from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.evaluation.input_remarks import padding, saturated_scores, swapped_classes
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.grouping.step import stored_label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
@@ -73,6 +74,7 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
         step = ComposedStep("classes", labels, np.arange(2), np.eye(2, dtype=bool), 1)
     if positive is None:
         return step
+    positive = stored_label(positive)
     if step is None:
         raise ValueError(
             f"positive={positive!r} needs two classes or a grouping step of two groups, got {len(labels)} classes"
@@ -326,15 +328,16 @@ def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> list[str]:
     out = []
     constant = Fisher("ovr").constant(scores)
     if constant.any():
-        names = _list([quoted(labels[k]) for k in np.flatnonzero(constant)])
+        names = _list([quoted(labels[k]) for k in np.flatnonzero(constant).tolist()])
         several = np.count_nonzero(constant) > 1
         subject = f"the scores of {names} never vary" if several else f"the score of {names} never varies"
         out.append(f"{subject}: {'their' if several else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVR}")
     pairs = Fisher("ovo")
     own, other = pairs.pair(np.flatnonzero(pairs.constant(scores)), scores)
     if len(own):
-        example = f"the score of {quoted(labels[own[0]])} over the rows of {quoted(labels[own[0]])} and "
-        example += quoted(labels[other[0]])
+        first, second = int(own[0]), int(other[0])
+        example = f"the score of {quoted(labels[first])} over the rows of {quoted(labels[first])} and "
+        example += quoted(labels[second])
         number = f"{len(own)} one-vs-one scores never vary" if len(own) > 1 else "1 one-vs-one score never varies"
         out.append(f"{number} ({example}): {'their' if len(own) > 1 else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVO}")
     return out

@@ -187,7 +187,7 @@ def evaluate(
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
     judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
-    remarks = []
+    remarks = [numbered.remark]
     if labels is None and scores is not None:
         remarks.append(_order_of_categories(order, scores))
     mixed_up = swapped_classes(

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import bdtr, ndtri
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.cells import ratio
 from cmtrack.names import quoted, some_of
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counting import Counts
@@ -61,7 +60,7 @@ def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     columns_of = counts.sum(axis=0)
     if any(2 * counts[i, j] <= max(rows_of[i], columns_of[j]) or counts[i, j] <= counts[j, j] for i, j in moved):
         return ""
-    rows = 1.0 if squares is None else float(ratio(np.float64(total), np.float64(squares.sum()), 0.0))
+    rows = 1.0 if squares is None else total / float(squares.sum())
     other = rows * sum(counts[i, j] for i, j in moved)
     own = rows * sum(counts[j, j] for _, j in moved)
     if not _is_clearly_more(other, own, len(counts) * (len(counts) - 1)):

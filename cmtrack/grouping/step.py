@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +57,37 @@ def plain(value: Any) -> Label:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def stored_label(value: Any) -> Label:
+    """A label as files hold it: a text, number or boolean; dates, decimals, UUIDs and bytes become their text.
+
+    Raises
+    ------
+    TypeError
+        If it is of another type, such as a tuple.
+    ValueError
+        If it is a text that UTF-8 cannot encode, or bytes that are no UTF-8.
+    """
+    label = plain(value)
+    if isinstance(label, bytes):
+        try:
+            label = label.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"labels of bytes must be texts in UTF-8, got {label!r:.80}") from None
+    elif isinstance(label, (date, time, Decimal, UUID)):
+        label = str(label)
+    if isinstance(label, str):
+        try:
+            label.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(f"labels must be texts that UTF-8 can encode, got {label!r:.80}") from None
+    elif not isinstance(label, (bool, int, float)):
+        raise TypeError(
+            f"labels must be texts, numbers, booleans, dates, decimals, UUIDs or bytes, got {label!r:.80} of type "
+            f"{type(label).__name__}"
+        )
+    return label
+
+
 def same_label(label: Any) -> Any:
     """A boolean or a whole float as the integer that it equals; any other label as it is.
 
@@ -78,7 +112,7 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     for name, classes in groups.items():
         if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
-        labels = tuple(plain(c) for c in classes)
+        labels = tuple(map(stored_label, classes))
         if not labels:
             raise ValueError(f"group {name!r} must have at least one class, got none")
         for label in labels:

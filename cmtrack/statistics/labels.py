@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
-from cmtrack.grouping.step import plain, same_label
+from cmtrack.grouping.step import same_label, stored_label
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_integer_pairs, count_pairs
 from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
@@ -24,11 +24,13 @@ class Numbered:
 
     ``labels``, tuple of length K: the classes in order.
     ``codes``: the columns.
+    ``remark``: on labels that became their texts; empty without such labels.
     """
 
     labels: tuple[Label, ...]
     codes: dict[str, Codes]
     pairs: Counts | None = None
+    remark: str = ""
 
     def count(self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None) -> Counts:
         """The (K, K) table of two columns."""
@@ -58,6 +60,7 @@ def number_labels(
     if not all(lengths.values()):
         raise ValueError(f"at least one row is needed, got {lengths}")
     factors, pairs = _factors(read)
+    factors, remark = _with_stored_labels(factors)
     known = () if labels is None else labels
     for name, factor in factors.items():
         if not factor.ordered:
@@ -66,7 +69,7 @@ def number_labels(
     index = {label: i for i, label in enumerate(order)}
     codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}
     if pairs is None:
-        return Numbered(order, codes)
+        return Numbered(order, codes, remark=remark)
     low, table = pairs
     place = np.array([index.get(low + i, -1) for i in range(len(table))], dtype=np.int64)
     held = np.flatnonzero(place >= 0)
@@ -110,6 +113,27 @@ def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple
     return {n: one if isinstance(one, Factor) else integer_factor(one) for n, one in read.items()}, None
 
 
+def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], str]:
+    """The columns with classes that files hold, and a remark on those that became their texts."""
+    out: dict[str, Factor] = {}
+    texts: dict[str, Label] = {}
+    for name, factor in factors.items():
+        out[name] = factor
+        if {type(label) for label in factor.classes} <= _NUMBERS:
+            continue
+        stored = [None if label is None else stored_label(label) for label in factor.classes]
+        for label, text in zip(factor.classes, stored, strict=True):
+            if type(label) is not type(text):
+                texts.setdefault(type(label).__name__, text)
+        out[name] = replace(factor, classes=stored)
+    if not texts:
+        return out, ""
+    return out, f"labels of type {' and '.join(texts)} are their texts here, such as {next(iter(texts.values()))!r}"
+
+
+_NUMBERS = frozenset((bool, int, float, type(None)))
+
+
 def _order(
     factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
 ) -> tuple[Label, ...]:
@@ -118,7 +142,7 @@ def _order(
             f"labels must be in the order of the columns of y_prob, got a set: {listed(sorted(labels, key=str))}"
         )
     if labels is not None:
-        order = tuple(plain(v) for v in labels)
+        order = tuple(map(stored_label, labels))
     else:
         order = _common_order(factors)
         if declared is not None:

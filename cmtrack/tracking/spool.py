@@ -269,7 +269,9 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
     for name, values in arrays.items():
         if values is not None:
             array = as_array(values)
-            columns[name] = array.astype(str) if array.dtype.kind == "O" else array
+            if array.dtype.kind == "O":
+                array = np.array([str(value) for value in array.ravel()]).reshape(array.shape)
+            columns[name] = array
     content = BytesIO()
     np.savez_compressed(content, **columns)
     with new_entry() as draft:
