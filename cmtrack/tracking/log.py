@@ -126,8 +126,10 @@ def log_evaluation(
         The logged model that the metrics belong to; by default MLflow's active model, or the one model that the
         run logged at this step.
     step : int, optional
-        The step of the metrics and of the image, for use during training. Files hold the last step; the report is
-        made at most every ten seconds, and ten seconds after the last step or when the process ends.
+        The step of the metrics and of the image, for use during training. The files of a run are those of its highest
+        step, as are the metrics that MLflow shows: a lower step logs only its metrics, with a warning, and an
+        evaluation without a step is logged at the highest step of the run. The report is made at most every ten
+        seconds, and ten seconds after the last step or when the process ends.
     prefix : str, default ""
         Put before metric names (``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
         ``val_multiclass/accuracy``) and file names, for several evaluations in one run.
@@ -141,7 +143,7 @@ def log_evaluation(
         What becomes of another evaluation that the run holds under the same prefix. It is replaced with a warning, its
         files are removed where the store can, and those of its metrics that the new one lacks, which MLflow cannot
         remove, are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With
-        ``step`` each takes the place of the one before. The same evaluation again changes nothing.
+        ``step`` each takes the place of the one of a lower step. The same evaluation again changes nothing.
     dataset : str, optional
         A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and below its figures;
         by default the number of rows and classes. The digest of the rows links runs on the same data, not the name.
@@ -240,7 +242,7 @@ def log_evaluation(
             asked = Destination(run_id, prefix, step, on_existing=on_existing, metrics=metrics, predictions=predictions)
             wanted, problem = _where_right(asked, dataset, figures), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
-        in_time = steps.is_due(place) or wanted.step is None or wanted.figures not in ("auto", True)
+        in_time = steps.is_due(place, wanted.step) or wanted.step is None or wanted.figures not in ("auto", True)
         try:
             package = spooled(evaluation, wanted, report=in_time)
         except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
@@ -264,8 +266,8 @@ def log_evaluation(
     except BaseException as interrupt:
         interrupt.add_note(f"cmtrack: {_kept(package)}")
         raise
-    if not in_time:
-        steps.later(place, partial(_log_report, evaluation, wanted, package.timestamp))
+    if not in_time and not sent.stays:
+        steps.later(place, partial(_log_report, evaluation, wanted, package.timestamp), wanted.step or 0)
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
     problems = package.problems + sent.problems

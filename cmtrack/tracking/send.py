@@ -46,10 +46,12 @@ class Sent:
 
     ``problems``: what had to be left out, such as a refused file or the link to a model that does not exist.
     ``replaced``: which other evaluation had to make room, in a sentence; empty where none had.
+    ``stays``: whether the run keeps the evaluation that it held, of a higher step or a newer one.
     """
 
     problems: tuple[str, ...] = ()
     replaced: str = ""
+    stays: bool = False
 
 
 def send(
@@ -67,6 +69,9 @@ def send(
     ``late`` says whether the package has waited: it then leaves a newer evaluation in its place. MlflowException if the
     run does not exist, is deleted, or refuses a write; ValueError if the run is deleted or holds another evaluation
     that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
+
+    MLflow shows the metrics of a run's highest step, so its files are also those of the highest step. An evaluation of
+    a lower step logs only its metrics. An evaluation without a step is logged at the highest step.
     """
     from mlflow import MlflowClient
 
@@ -78,41 +83,48 @@ def send(
     answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
+    shown_step = highest_step(run, package)
+    held_step = step_of_evaluation(run, package)
+    step = package.step
+    if step is None:  # then the highest one: MLflow shows the metrics of that step
+        step = max((known for known in (shown_step, held_step) if known is not None), default=0)
+    newest = _newest(run, package, step)
     if is_there(run, package):
         waiting = (entry.folder for entry in spool.entries())  # perhaps another one of this place, made in between
-        if _newest(run, package) < package.timestamp and any(folder != package.folder for folder in waiting):
+        if newest < package.timestamp and any(folder != package.folder for folder in waiting):
             client.set_tag(run_id, names.tag(AGAIN, package.prefix), str(package.timestamp))
         return Sent()
     status, files = names.tag("status", package.prefix), package.files
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
-    newest, waits = _newest(run, package), late()
-    newest = newest if newest > package.timestamp else 0
-    if newest and package.step is None and not waits:
+    waits = late()
+    is_outdated = newest > package.timestamp and (held_step is None or step <= held_step)
+    if is_outdated and package.step is None and not waits:
         package = replace(package, timestamp=newest + 1)  # MLflow shows the latest of each metric
-    metrics, problems = _metrics(client, run, package)
-    if newest and waits and run.data.tags.get(status) == "completed":
-        for start in range(0, len(metrics) if package.step is not None else 0, _BATCH):
-            client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
+    metrics, problems = _metrics(client, run, package, step)
+    is_lower = held_step is not None and step < held_step
+    if (is_lower or (is_outdated and waits)) and run.data.tags.get(status) == "completed":
         if package.step is None:
             raise ValueError(
                 f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
                 "one in its place, and removing its folder discards it"
             )
-        return Sent((f"run {run_id} holds the evaluation of a later step, which stays", *problems))
+        _log_metrics(client, run_id, metrics, answered)
+        held = f"the evaluation of step {held_step}" if is_lower else f"a later evaluation of step {step}"
+        return Sent((f"run {run_id} holds {held}, which stays", *problems), stays=True)
+    if shown_step is not None and step < shown_step:
+        problems += (f"run {run_id} has metrics of step {shown_step}, but not its evaluation",)
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
     refused = _refusal(lambda: _upload(client, package, files[0])) if files else "no place could be written"
     answered()
-    for start in range(0, len(metrics), _BATCH):
-        client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
-        answered()
+    _log_metrics(client, run_id, metrics, answered)
     if refused:
         client.set_tag(run_id, status, METRICS_ONLY)
         state = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
         raise ValueError(f"{state} has the metrics only")
-    left_out = dict(_optional(client, run, package, files[1:], answered, late))
+    left_out = dict(_optional(client, run, replace(package, step=step), files[1:], answered, late))
     datasets.log(client, run_id, package.dataset, _evaluated_elsewhere(run, metrics))
     answered()
     problems += _read_back(client, run, package, [name for name in files if name not in left_out])
@@ -122,6 +134,8 @@ def send(
     if left_out:
         tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
+    if package.step is not None or step:
+        tags[names.tag(STEP, package.prefix)] = str(step)
     tags[status] = "completed"
     replaced = ""
     cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"  # perhaps of another one
@@ -431,12 +445,19 @@ def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) 
 # -- metrics, tags ------------------------------------------------------------------------------------------
 
 
-def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any], tuple[str, ...]]:
+def _log_metrics(client: MlflowClient, run_id: str, metrics: list[Any], answered: Callable[[], object]) -> None:
+    for start in range(0, len(metrics), _BATCH):
+        client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
+        answered()
+
+
+def _metrics(client: MlflowClient, run: Any, package: Package, step: int) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the points of a package's metrics at a step, and the problems."""
     from mlflow.entities import Metric
     from mlflow.exceptions import MlflowException
 
-    now, step = package.timestamp, package.step or 0
-    model_id = package.model_id or _only_model(run, step)
+    now = package.timestamp
+    model_id = package.model_id or _only_model(run, package.step or 0)
     problems: tuple[str, ...] = ()
     if package.model_id is not None:
         try:
@@ -489,9 +510,12 @@ STALE = "stale_metrics"
 """Tag that names metrics of a replaced evaluation: MLflow removes none."""
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
+STEP = "step"
+"""Tag with the step of the evaluation that the run holds."""
+_STEP = re.compile(r"-?\d{1,19}")
 _TAGS = (
     *names.TAGS_BEFORE.values(), names.DIGESTS, "costs", "families", "grouping", "kind", "positive", "regrouped_from",
-    "samples", "undefined", "warnings", AGAIN, LEFT_OUT, STALE,
+    "samples", "undefined", "warnings", AGAIN, LEFT_OUT, STALE, STEP,
 )  # fmt: skip
 
 
@@ -532,23 +556,46 @@ def what_is_there(run: Any, package: Package) -> str:
     return f"an evaluation of {samples} samples ({rows}){under}"
 
 
-def _newest(run: Any, package: Package) -> int:
-    """Timestamp (ms) of the newest metric shared with the run, or of its tag ``logged_again``; 0 without one."""
+def highest_step(run: Any, package: Package) -> int | None:
+    """Highest step at which a run has metrics of evaluations under a package's prefix; None without metrics."""
+    points = mlflow_inside.latest_metrics(run)
+    return max((point.step for point in points if _is_of(point.key, package)), default=None)
+
+
+def step_of_evaluation(run: Any, package: Package) -> int | None:
+    """Step of the evaluation that a run holds under a package's prefix; None where it holds no metrics of it."""
+    logged_step = run.data.tags.get(names.tag(STEP, package.prefix), "")
+    if _STEP.fullmatch(logged_step):
+        return int(logged_step)
+    return highest_step(run, package)  # earlier versions wrote no such tag
+
+
+def _is_of(name: str, package: Package) -> bool:
+    """True for the name of a metric of the package, or of another evaluation under its prefix."""
+    if name in package.metrics:
+        return True
+    if not name.startswith(package.prefix):
+        return False
+    try:
+        lookup(name.removeprefix(package.prefix))
+    except KeyError:  # of the script's own
+        return False
+    return True
+
+
+def _newest(run: Any, package: Package, step: int) -> int:
+    """Timestamp (ms) of the newest metric shared with the run at a step, or of its tag ``logged_again``; else 0."""
     again = run.data.tags.get(names.tag(AGAIN, package.prefix), "")
     times = [int(again)] if again.isdecimal() and len(again) <= 15 else []
-    times += [point.timestamp for point in mlflow_inside.latest_metrics(run) if point.key in package.metrics]
+    points = [point for point in mlflow_inside.latest_metrics(run) if point.step == step]
+    times += [point.timestamp for point in points if point.key in package.metrics]
     return max(times, default=0)
 
 
 def stale_metrics(run: Any, package: Package) -> list[str]:
     """Metrics of an earlier evaluation that the new one lacks."""
-    stale = []
-    for name in run.data.metrics.keys() - package.metrics.keys():
-        with contextlib.suppress(KeyError):  # of the script's own
-            if name.startswith(package.prefix):
-                lookup(name.removeprefix(package.prefix))
-                stale.append(name)
-    return sorted(stale)
+    others = run.data.metrics.keys() - package.metrics.keys()
+    return sorted(name for name in others if _is_of(name, package))
 
 
 def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:

@@ -21,15 +21,20 @@ QUIET = 10.0
 Place: TypeAlias = tuple[str, str, str]
 """Tracking URI, run and prefix."""
 
-_waiting: dict[Place, tuple[Callable[[], object], threading.Timer]] = {}
+_waiting: dict[Place, tuple[Callable[[], object], threading.Timer, int]] = {}
 _made: dict[Place, float] = {}
 _at_work = threading.RLock()
 
 
-def is_due(place: Place) -> bool:
-    """Take the place from its last step, whose report is under way or waits; True if it is time for another report."""
+def is_due(place: Place, step: int | None = None) -> bool:
+    """Take the place from its last step, whose report is under way or waits; True if it is time for another report.
+
+    The report of a higher step goes on waiting: a run holds the evaluation of its highest step.
+    """
     with _at_work:
-        _forget(place)
+        waiting = _waiting.get(place)
+        if waiting is not None and (step is None or step >= waiting[2]):
+            _forget(place)
         last = _made.get(place)
         due = last is None or time.monotonic() - last >= QUIET
         if due:
@@ -37,14 +42,14 @@ def is_due(place: Place) -> bool:
         return due
 
 
-def later(place: Place, make: Callable[[], object]) -> None:
+def later(place: Place, make: Callable[[], object], step: int = 0) -> None:
     """Have a report made when no further step has come, or at the end of the process."""
     _register()
     timer = threading.Timer(QUIET, _make, (place,))
     timer.daemon = True
     with _at_work:
         _forget(place)
-        _waiting[place] = make, timer
+        _waiting[place] = (make, timer, step)
         timer.start()
 
 
@@ -72,7 +77,7 @@ def _make(place: Place) -> None:
         waiting = _waiting.pop(place, None)
         if waiting is None:
             return
-        make, timer = waiting
+        make, timer, _ = waiting
         timer.cancel()
         try:
             make()

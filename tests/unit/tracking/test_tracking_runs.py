@@ -407,12 +407,15 @@ def test_what_an_earlier_evaluation_left_is_named(monkeypatch: pytest.MonkeyPatc
     assert send.stale_metrics(run, package()) == ["binary/f1"]
     assert send.stale_metrics(run, package(prefix="val/")) == ["val/binary/f1"]
     assert send.old_tags(run, package(), ["cmtrack.digests"]) == ["cmtrack.positive", "cmtrack.samples"]
-    points = [Any_(key="multiclass/accuracy", timestamp=7), Any_(key="loss", timestamp=9)]
+    points = [
+        Any_(key="multiclass/accuracy", timestamp=7, step=0), Any_(key="loss", timestamp=9, step=0),
+        Any_(key="multiclass/accuracy", timestamp=8, step=1),
+    ]  # fmt: skip
     monkeypatch.setattr(send.mlflow_inside, "latest_metrics", lambda _: points)
-    assert send._newest(run, package()) == 7
-    assert send._newest(run, package(metrics={})) == 0
+    assert send._newest(run, package(), 0) == 7
+    assert send._newest(run, package(metrics={}), 0) == 0
     for text, newest in (("8", 8), ("9" * 15, int("9" * 15)), ("9" * 16, 7), ("-8", 7), ("x", 7)):
-        assert send._newest(held(tags={"cmtrack.logged_again": text}), package()) == newest
+        assert send._newest(held(tags={"cmtrack.logged_again": text}), package(), 0) == newest
     outputs = [Any_(model_id="m-1", step=0), Any_(model_id="m-2", step=1), Any_(model_id="m-3", step=1)]
     run = entity(outputs=Any_(model_outputs=outputs))
     assert [send._only_model(run, step) for step in (0, 1, 2)] == ["m-1", None, None]
@@ -558,7 +561,7 @@ def test_the_same_evaluation_is_sent_once(sent: Any, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(send.spool, "entries", lambda entries=entries: [Any_(folder=one) for one in entries])
         assert sent(Sink(held()), **same) == (send.Sent(), events, 1)
     run = held()
-    run.data._metric_objs = [Any_(key="multiclass/accuracy", timestamp=5)]
+    run.data._metric_objs = [Any_(key="multiclass/accuracy", timestamp=5, step=0)]
     assert sent(Sink(run), **same)[1] == []
 
 
@@ -574,7 +577,7 @@ def another(newest: int = 4, **more: Any) -> Any:
     """A run with another evaluation, which has a metric, a tag and files that the new one has not."""
     tags = {"cmtrack.positive": "x", "cmtrack.digests": '{"evaluation": "e"}', TABLES: "[]"} | more.pop("tags", {})
     run = held(tags=tags, metrics={f"binary/{name}": 1.0 for name in more.pop("stale", ("f1",))})
-    run.data._metric_objs = [Any_(key="multiclass/accuracy", timestamp=newest)]
+    run.data._metric_objs = [Any_(key="multiclass/accuracy", timestamp=newest, step=0)]
     return run
 
 
@@ -695,7 +698,7 @@ def test_a_link_to_a_model_that_is_none_is_left_out() -> None:
         (entity(), None, 2, None, ()), (only, None, 2, "m-1", ()), (only, None, None, None, ()),
         (only, "m-2", 2, "m-2", ()), (only, "none", 2, None, ("link to model 'none': no such model",)),
     ):  # fmt: skip
-        [point], said = send._metrics(client, run, package(model_id=model_id, step=step))
+        [point], said = send._metrics(client, run, package(model_id=model_id, step=step), step or 0)
         assert (point.step, point.model_id, said) == (step or 0, linked, problems)
         assert (point.dataset_name, point.dataset_digest) == (link if linked else (None, None))
 
