@@ -24,7 +24,7 @@ from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import Influence, centred, standard_error
-from cmtrack.metrics.intervals import Interval, on_scale, settled
+from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
@@ -198,6 +198,11 @@ class Parts(NamedTuple):
     realised: float
 
 
+def _error(parts: Parts) -> float:
+    """Return the standard error of a metric of the population."""
+    return math.sqrt(parts.labelled + parts.target)
+
+
 class _Term(NamedTuple):
     """One metric at the target: its samples there, and its place in them."""
 
@@ -221,6 +226,7 @@ class Moved:
         self.views = self._seen(self.statistics)
         self.undefined: dict[str, str] = {}
         self._known: dict[tuple[str, str], tuple[Any, Any, FloatArray | None, bool]] = {}
+        self._padded: dict[tuple[str, str], tuple[Any, Any] | None] = {}
 
     def _sides(self) -> FloatArray | None:
         """The factors of negatives and positives; None where the mix inside one of them changes."""
@@ -234,6 +240,14 @@ class Moved:
                 return None
             sides.append(float(factors[0]) if len(factors) else 0.0)
         return np.array(sides)
+
+    @property
+    def heavy_negative(self) -> float:
+        """The mean weight of a negative row, in the weight of all positives; 0 without both."""
+        table = self.views.of(self.evaluation.catalog.lookup("binary/average_precision"), "")
+        if not isinstance(table, ScoreTable) or not table.has_both:
+            return 0.0
+        return float(table.sides[1] / table.effective_sides[1] / table.sides[0])
 
     def _seen(self, statistics: Any) -> EvaluationViews:
         return self.evaluation._views.of_part(statistics, self.evaluation.confidence_level)
@@ -323,13 +337,52 @@ class Moved:
 
     def _by_moments(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         """From the errors and spreads of all classes at once, where there is one of each."""
-        key = term.metric.name, term.step
-        if key not in self._known:
-            self._known[key] = self._centred(term) or self._uncentred(term)
-        errors, spreads, means, _ = self._known[key]
+        errors, spreads, means, _ = self._moments(term)
         if errors is None or spreads is None or not math.isfinite(error := _of(errors, term.k)):
             return None
         return Parts(error**2, 0.0, _of(spreads, term.k)), means
+
+    def _moments(self, term: _Term) -> tuple[Any, Any, FloatArray | None, bool]:
+        key = term.metric.name, term.step
+        if key not in self._known:
+            self._known[key] = self._centred(term) or self._uncentred(term)
+        return self._known[key]
+
+    def centre(self, term: _Term, parts: Parts) -> tuple[float, Parts]:
+        """Return the value and the errors that the lower end of an interval rests on.
+
+        If few rows make most of the error, they have a further negative (:meth:`Samples.with_high_negative`). The error
+        by labelled rows then grows as the error of independent rows does, because the errors of clusters and of
+        estimated shares are known for the labelled rows only.
+        """
+        metric = term.metric
+        if not metric.few_errors:
+            return term.value, parts
+        key = metric.name, term.step
+        if key not in self._padded:
+            self._padded[key] = self._with_high_negative(term)
+        padded = self._padded[key]
+        if padded is None:
+            return term.value, parts
+        value, padded_error = (float(_of(numbers, term.k)) for numbers in padded)
+        error = float(_of(self._moments(term)[0], term.k))
+        if not (math.isfinite(value) and math.isfinite(padded_error)):
+            return term.value, parts
+        labelled = padded_error**2
+        if error > ROUNDING and parts.labelled > 0:
+            labelled *= parts.labelled / error**2
+        return value, parts._replace(labelled=labelled)
+
+    def _with_high_negative(self, term: _Term) -> tuple[Any, Any] | None:
+        """Return the values and standard errors with a further negative; None if there is none to add."""
+        samples = term.samples.with_high_negative()
+        if samples is None:
+            return None
+        with np.errstate(all="ignore"):
+            value = term.metric.of_each(samples) if term.k is not None else term.metric.number(samples.argument())
+            padded = term._replace(samples=samples, value=value)
+            found = self._centred(padded) or self._uncentred(padded)
+        return None if found[0] is None else (value, found[0])
 
     def _centred(self, term: _Term) -> tuple[Any, Any, FloatArray | None, bool] | None:
         """Standard errors, spreads of one row of the target, means by stratum, and False; None if unknown."""
@@ -516,6 +569,11 @@ ASSUMES = "assumes that within each class the answers are as among the labelled 
 _UNTESTED = "stated shares do not test that; scores of the target would"
 _FEW = 20
 _ABSENT = 1e-6
+_HEAVY = 0.1
+"""Weight of a negative, in that of all positives, from which the bias of the average precision is worth a warning.
+
+Of scores whose logits differ by two standard deviations, it is then about .04.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,38 +648,48 @@ class Transported:
     @property
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the metrics of the population with these shares."""
-        errors = {name: math.sqrt(parts.labelled + parts.target) for name, (parts, _) in self._parts.items()}
+        errors = {name: _error(parts) for name, (parts, _) in self._parts.items()}
         return ByName(errors, "standard error of")
 
     @property
     def own_standard_errors(self) -> dict[str, float]:
         """Standard errors about the metrics of the target's own labels; empty if its size is unknown."""
         parts = {} if math.isnan(self.rows) else {name: parts for name, (parts, _) in self._parts.items()}
-        errors = {name: math.sqrt(part.labelled + part.realised / self.rows) for name, part in parts.items()}
+        errors = {name: self._own_error(part) for name, part in parts.items()}
         return ByName(errors, "own standard error of")
+
+    def _own_error(self, parts: Parts) -> float:
+        return math.sqrt(parts.labelled + parts.realised / self.rows)
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics of the population with these shares."""
-        return ByName(self._intervals(self.standard_errors), "interval of")
+        return ByName(self._intervals(), "interval of")
 
     @cached_property
     def own_intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics of the target's own labels; empty if its size is unknown."""
-        return ByName(self._intervals(self.own_standard_errors, True), "own interval of")
+        return ByName({} if math.isnan(self.rows) else self._intervals(True), "own interval of")
 
-    def _intervals(self, errors: Mapping[str, float], realised: bool = False) -> dict[str, Interval]:
+    def _intervals(self, realised: bool = False) -> dict[str, Interval]:
         intervals: dict[str, Interval] = {}
-        for name, error in errors.items():
+        for name, (parts, _) in self._parts.items():
             term = self.moved.terms[name]
+            plain_error = self._own_error(parts) if realised else _error(parts)
+            value, parts = self.moved.centre(term, parts)
+            error = self._own_error(parts) if realised else _error(parts)
             metric = term.metric
             bounds, scale = (metric.low, metric.high), metric.interval
             if bounds == (0.0, 1.0):
                 scale = "logit"
             elif scale == "atanh" and metric.section != "spcc":
                 scale = "wald"  # correlations of tables
-            ends = on_scale(scale, term.value, error, self.evaluation.confidence_level, bounds)
+            ends = on_scale(scale, value, error, self.evaluation.confidence_level, bounds)
             ends = self.moved.fallback(term) if ends is None and not realised else ends
+            if ends is not None and value != term.value:
+                # A further negative can only lower the value, so the upper end stays what it is without one.
+                plain = on_scale(scale, term.value, plain_error, self.evaluation.confidence_level, bounds)
+                ends = min(ends[0], term.value), max(ends[1], term.value if plain is None else plain[1])
             if name in self._at_ends:
                 reached = [term.value, *(ends or ()), *filter(math.isfinite, self._at_ends[name])]
                 ends = min(reached), max(reached)
@@ -675,6 +743,11 @@ class Transported:
         ]
         if few:
             out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
+        if step is not None and moved.heavy_negative >= _HEAVY:
+            out.append(
+                f"the average precision tends to be too high: each labelled negative weighs {moved.heavy_negative:.0%} "
+                "of all labelled positives"
+            )
         absent = [name for name, share in self.by_name.items() if share < _ABSENT]
         if target.estimated is not None and absent:
             rest = "too narrow" if target.estimated.ends is None else "as far as its own reaches"

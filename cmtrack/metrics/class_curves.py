@@ -70,6 +70,12 @@ class ClassCurves(Samples):
         made.tables = tuple(table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True))
         return made
 
+    def with_high_negative(self) -> ClassCurves:
+        made = ClassCurves(self.scores, self._squares, self._level)
+        # The average precision of a class without rows on a side is undefined, with or without one more.
+        made.tables = tuple(table.with_high_negative() or table for table in self.tables)
+        return made
+
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
         """Each class against all others."""

@@ -318,6 +318,28 @@ class ScoreTable(Weighted):
         squared = None if self.squared_scores is None else _mixed(self.squared_scores, part)
         return self.like(_mixed(self.scores, part), squared)
 
+    def with_high_negative(self) -> Any:
+        if not self.has_both:
+            return None
+        positive_weight, negative_weight = self.sides / self.effective_sides
+        part = 1 - positive_weight / negative_weight  # of a row: nothing is added to rows as they were drawn
+        if not part > 0:
+            return None
+        part /= float(self.effective_sides[1])  # of all negatives
+        place = self._high_place()
+        added = part / (1 + part) * float(self.sides[1])
+        scores = _with_negative(self.scores, place, 1 / (1 + part), added)
+        squared = self.scores if self.squared_scores is None else self.squared_scores
+        # The negative weighs what others weigh, and is one row: its squared weight is the square of its weight.
+        return self.like(scores, _with_negative(squared, place, 1 / (1 + part) ** 2, added**2))
+
+    def _high_place(self) -> int:
+        """Return the place of the median of the accepted positives above all negatives; without any, the highest."""
+        counts = self.scores.counts.astype(np.float64)
+        accepted = np.cumsum(counts[ACCEPTED_POSITIVE])
+        highest_negative = np.flatnonzero(counts[ACCEPTED_NEGATIVE:].sum(axis=0))[-1]
+        return int(np.searchsorted(accepted, (accepted[highest_negative] + accepted[-1]) / 2))
+
     def like(self, scores: ScoreCounts, squares: ScoreCounts | None) -> Any:
         """Other counts, seen in the same way."""
         return ScoreTable(scores, squares)
@@ -335,6 +357,14 @@ def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
     counts = scores.counts.astype(np.float64)
     sums = None if scores.sums is None else scores.sums * (1 + 2 * part)
     return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
+
+
+def _with_negative(scores: ScoreCounts, place: int, factor: float, weight: float) -> ScoreCounts:
+    """Return the negatives times a factor, and one more of a weight at the score of a place."""
+    counts = scores.counts.astype(np.float64)
+    counts[ACCEPTED_NEGATIVE:] *= factor
+    counts[ACCEPTED_NEGATIVE, place] += weight
+    return replace(scores, counts=counts, sums=None)
 
 
 class Area(Function):

@@ -11,6 +11,7 @@ import pytest
 
 from cmtrack import Costs, Evaluation, Grouping, Metric, estimate_prevalence, evaluate
 from cmtrack.metrics.influence import Influence
+from cmtrack.metrics.intervals import on_scale
 from cmtrack.prevalence.class_shares import BinnedShares
 from cmtrack.statistics.predictions import Predictions
 from support.problems import random_problem
@@ -445,3 +446,109 @@ def test_an_estimated_share_of_0_is_said() -> None:
             assert ends[0] <= there.metrics[name] <= ends[1], name
             assert ends[0] - 1e-9 <= reached.metrics[name] <= ends[1] + 1e-9, name
     assert there.intervals["custom/share"] == pytest.approx((0, high))
+
+
+AP = "binary/average_precision"
+
+
+def two_normals(positives: int, negatives: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Labels, and scores whose logits are N(1, 1) of positives and N(-1, 1) of negatives."""
+    y = np.repeat([1, 0], [positives, negatives])
+    return y, 1 / (1 + np.exp(-rng.normal(2.0 * y - 1)))
+
+
+def normal_rows(rows: int) -> Evaluation:
+    """An evaluation of as many positives as negatives."""
+    y, scores = two_normals(rows, rows, np.random.default_rng(9))
+    return evaluate(y, y_prob=scores)
+
+
+def area_at(share: float, y: Any, scores: Any) -> float:
+    """Average precision of rows at a share of the positives, without ties."""
+    labels = y[np.argsort(-scores)]
+    recall, fall_out = np.cumsum(labels) / labels.sum(), np.cumsum(1 - labels) / (1 - labels).sum()
+    precision = share * recall / (share * recall + (1 - share) * fall_out)
+    return float(precision @ labels / labels.sum())
+
+
+@pytest.mark.parametrize(("rows", "share"), [(30, 0.05), (100, 0.05), (300, 0.01)])
+def test_intervals_of_average_precision_at_a_rarer_share_hold_the_truth(rows: int, share: float) -> None:
+    """Of 100 samples; .70, .77 and .56 did while the interval was that of the drawn negatives alone."""
+    rng = np.random.default_rng(6)
+    truth = area_at(share, *two_normals(100_000, 100_000, rng))
+    hits = 0
+    for _ in range(100):
+        y, scores = two_normals(rows, rows, rng)
+        low, high = evaluate(y, y_prob=scores, sections=["binary"]).at(share).intervals[AP]
+        hits += low <= truth <= high
+    assert hits >= 90
+
+
+def test_the_further_negative_of_average_precision_by_hand() -> None:
+    """It is 1 - 1/4 of a row, as a negative weighs 4 times a positive. No positive is above all negatives: score .9."""
+    y, scores = np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.array([0.9, 0.8, 0.6, 0.4, 0.95, 0.3, 0.2, 0.1])
+    there = evaluate(y, y_prob=scores).at(0.2)
+    assert there.metrics[AP] == pytest.approx(area_at(0.2, y, scores))
+    weights = np.array([0.05] * 4 + [0.8 / 4.75] * 4 + [0.75 * 0.8 / 4.75])
+    more = evaluate(np.append(y, 0), y_prob=np.append(scores, 0.9), sample_weight=weights, weights_are="sampling")
+    (low, high), value = there.intervals[AP], there.metrics[AP]
+    centre = more.at(0.2)
+    error = centre.standard_errors[AP]
+    assert centre.metrics[AP] == pytest.approx(more.metrics[AP])
+    assert low == pytest.approx(on_scale("logit", more.metrics[AP], error)[0])  # type: ignore[index]
+    assert high == pytest.approx(on_scale("logit", value, there.standard_errors[AP])[1])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.95])
+def test_average_precision_has_its_own_interval_where_negatives_weigh_no_more(share: float) -> None:
+    y, scores = two_normals(40, 40, np.random.default_rng(7))
+    there = evaluate(y, y_prob=scores).at(share)
+    plain = on_scale("logit", there.metrics[AP], there.standard_errors[AP])
+    assert there.intervals[AP] == pytest.approx(plain)
+
+
+def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
+    rng = np.random.default_rng(8)
+    y, scores = two_normals(40, 40, rng)
+    weights = rng.lognormal(size=80)
+    target = two_normals(100, 900, rng)[1]
+    perfect = np.where(y == 1, 0.9, 0.1) + 0.05 * rng.random(80)
+    plain = evaluate(y, y_prob=scores)
+    weighted = [evaluate(y, y_prob=scores, sample_weight=k * weights, weights_are="sampling") for k in (1, 1e6)]
+    with pytest.warns(UserWarning, match="the accuracy is 0 %"):
+        wrong = evaluate(1 - y, y_prob=perfect)
+    cases = {
+        "reversed": wrong.at(0.05),
+        "plain": plain.at(0.05, rows=300),
+        "tied": evaluate(y, y_prob=np.full(80, 0.4)).at(0.05),
+        "perfect": evaluate(y, y_prob=perfect).at(0.05, rows=300),
+        "one negative": evaluate(y[:41], y_prob=scores[:41]).at(0.05),
+        "weights": weighted[0].at(0.05),
+        "clusters": evaluate(y, y_prob=scores, groups=np.arange(80) % 16).at(0.05),
+        "scores": plain.at(target),
+        "estimate": plain.at(estimate_prevalence(target, calibration=(y, scores))),
+    }
+    for name, there in cases.items():
+        value = there.metrics[AP]
+        for low, high in (there.intervals[AP], there.own_intervals.get(AP, there.intervals[AP])):
+            assert 0 <= low <= value <= high <= 1, name
+            assert low < high, name
+    assert cases["perfect"].intervals[AP][0] < 0.6  # 40 negatives do not show that none of 800 scores high
+    assert cases["plain"].own_intervals[AP][0] < cases["plain"].intervals[AP][0]
+    assert weighted[1].at(0.05).intervals[AP] == pytest.approx(cases["weights"].intervals[AP])
+
+
+def test_few_heavy_negatives_are_warned_of() -> None:
+    few, many = (normal_rows(rows) for rows in (30, 2000))
+    text = "average precision tends to be too high: each labelled negative weighs 63% of all labelled positives"
+    assert any(text in warning for warning in few.at(0.05).warnings)
+    assert not any("too high" in warning for there in (few.at(0.5), many.at(0.05)) for warning in there.warnings)
+
+
+def test_average_precision_of_a_class_has_the_further_negative_too() -> None:
+    there = evaluate(Y, y_prob=P).at([0.02, 0.3, 0.3, 0.38])
+    name = f"class/{Y.min()}/average_precision"
+    low, high = there.intervals[name]
+    plain = on_scale("logit", there.metrics[name], there.standard_errors[name])
+    assert plain is not None
+    assert low < plain[0] < there.metrics[name] <= high == pytest.approx(plain[1])
