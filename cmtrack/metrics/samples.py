@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.intervals import ROUNDING
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -194,7 +195,11 @@ class Sums(Samples):
     def standard_error(self, influence: FloatArray) -> Any:
         squared = np.einsum("t...,tu...,u...->...", influence, self.products, influence)
         mean = np.einsum("t...,t...->...", influence, self.sums)
-        return np.sqrt(np.maximum(squared - mean * mean / self.total, 0.0))
+        variance = squared - mean * mean / self.total
+        # The root of a rounding error would pass for an error: of one sample, whose error is 0, it is 1e-8.
+        size = np.abs(influence)
+        largest = np.einsum("t...,tu...,u...->...", size, np.abs(self.products), size)
+        return np.sqrt(np.where(variance <= ROUNDING * largest, 0.0, variance))
 
     def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
         """Influence of each sample, shape (n,), from its contributions, shape (n, T)."""

@@ -624,3 +624,11 @@ def test_a_code_that_is_its_own_family_is_one_node(rule):
 def test_whole_numbers_that_are_their_own_family_are_one_node():
     codes = [["486"], ["4861"]], [["486"], ["4862"]]
     assert evaluate_families(*codes, Prefix(length=3)).metrics["family/hierarchical_f1"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("actual", "predicted"), [(["A1", "B2"], ["A1", "A2"]), (["A1", "B2", "B3"], ["A1", "A2"])])
+def test_one_document_gives_no_interval(actual, predicted):
+    """The hierarchical F1 had one of a width of 3e-8: the root of a rounding error."""
+    found = evaluate_families([actual], [predicted], families=lambda code: code[0])
+    assert {name for name in found.standard_errors if found.standard_errors[name] != 0} == set()
+    assert not {name for name in found.intervals if not name.endswith("support")}
