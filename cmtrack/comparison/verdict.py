@@ -185,11 +185,21 @@ def judge(
         raise ValueError(f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}")
     evaluations = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
     options = CompareOptions(
-        rank_by=ALWAYS_DEFINED if require else rank_by,
+        rank_by=_neutral_metric(list(evaluations.values())) if require else rank_by,
         confidence_level=confidence_level,
         against=None if baseline is None else "baseline",
     )
     return verdict_of(compare_evaluations(evaluations, options), require)
+
+
+def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
+    """Return a metric that every evaluation has, so that ranking by it leaves none out where gates alone judge."""
+    first = evaluations[0]
+    for name in (ALWAYS_DEFINED, *first.metrics):
+        is_defined = all(math.isfinite(one.metrics.get(name, math.nan)) for one in evaluations)
+        if is_defined and first.catalog.lookup(name).better:
+            return name
+    return ALWAYS_DEFINED
 
 
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:

@@ -294,6 +294,24 @@ def test_a_verdict_by_gates_is_a_result():
     assert (data["run"], data["baseline"], data["paired"]) == ({"run_id": "run", "name": "run"}, None, False)
 
 
+@pytest.mark.parametrize("baseline", [None, ["binary"], ["multiclass", "binary"]])
+def test_gates_need_no_accuracy_of_the_classes(baseline):
+    y = [0, 1] * 40
+    run = evaluate(y, [0, 1] * 35 + [1, 0] * 5, sections=["binary"])
+    other = None if baseline is None else evaluate(y, [0, 1] * 30 + [1, 0] * 10, sections=baseline)
+    gates = ["binary/recall >= 0.8", *([] if other is None else ["binary/recall.difference >= 0.1"])]
+    verdict = judge(run, other, require=gates)
+    assert verdict.passed
+    assert [check.passed for check in verdict.checks] == [True] * len(gates)
+    assert not judge(run, other, require=["binary/recall >= 0.9"]).passed
+
+
+def test_gates_judge_sets_of_codes():
+    run = evaluate_families([["A1", "B2"], ["A1"]], [["A1", "A2"], ["A1"]], families=lambda code: code[0])
+    assert judge(run, require=["family/f1_micro >= 0.6"]).passed
+    assert not judge(run, require=["family/f1_micro >= 0.7"]).passed
+
+
 def test_a_verdict_against_a_baseline():
     good, bad = judged_as(0.1), judged_as(0.3)
     worse = judge(bad, good)
