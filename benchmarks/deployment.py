@@ -4,11 +4,12 @@
 a target has the shares of the row. Each metric is moved by the target's scores; its error is the mean distance from the
 metric of the target's own labels, beside that of the labelled rows' metric taken as it is, and its own interval is to
 cover that. "stated": the population's interval where the share is known. "covariate shift": uncertain rows are four
-times as frequent; the test of the fit is to reject. "paired": the interval of the difference of two models on 600 rows
+times as frequent; the test of the fit is to reject. "areas": the interval of the average precision at a
+stated share, of few rows to 2,000 of each class. "paired": the interval of the difference of two models on 600 rows
 at 10 %. "chosen": 100 equal runs of accuracy .85, and normal values whose errors are shared by all (.5) and by five
 (.2), of equal runs and of others.
 
-    python benchmarks/deployment.py [--repeats 100] [--only shares|paired|chosen]
+    python benchmarks/deployment.py [--repeats 100] [--only shares|areas|paired|chosen]
 """
 
 from __future__ import annotations
@@ -106,6 +107,36 @@ def paired(repeats: int) -> None:
     print("paired at 10 %: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items()))
 
 
+def average_precision(share: float) -> float:
+    """The average precision of the population with this share of positives: the mean precision at the positives."""
+    thresholds = 1.0 + ndtri((np.arange(100_000) + 0.5) / 100_000)
+    positives = share * ndtr(1.0 - thresholds)
+    negatives = (1 - share) * ndtr(-1.0 - thresholds)
+    return float((positives / (positives + negatives)).mean())
+
+
+def areas(repeats: int) -> None:
+    """Cover of the interval of the average precision at a stated share."""
+    name = "binary/average_precision"
+    for positives, negatives, share in (
+        (15, 15, 0.05), (30, 30, 0.05), (100, 100, 0.05), (300, 300, 0.05), (30, 30, 0.3), (300, 300, 0.01),
+        (2000, 2000, 0.01), (300, 3000, 0.01), (30, 30, 0.5), (100, 100, 0.5), (300, 300, 0.5), (30, 30, 0.9),
+    ):  # fmt: skip
+        rng, truth = np.random.default_rng([positives, negatives]), average_precision(share)
+        y = np.arange(positives + negatives) < positives
+        values, inside, below, widths = [], [], [], []
+        for _ in range(repeats):
+            there = evaluate(y, y_prob=scores(y, rng), sections=["binary"]).at(share)
+            low, high = there.intervals[name]
+            values.append(there.metrics[name])
+            inside.append(low <= truth <= high)
+            below.append(truth < low)
+            widths.append(high - low)
+        print(f"{positives} + {negatives} rows, {share:.0%}: mean {with_error(values)}, truth {truth:.3f}, "
+              f"cover {with_error(inside)}, truth below {np.mean(below):.3f}, width {np.median(widths):.3f}",
+              flush=True)  # fmt: skip
+
+
 TRUTHS = {
     "equal": lambda rng, m: np.zeros(m),
     "spread 1 sd": lambda rng, m: rng.normal(size=m),
@@ -155,8 +186,8 @@ def chosen(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--only", choices=("shares", "paired", "chosen"))
+    parser.add_argument("--only", choices=("shares", "areas", "paired", "chosen"))
     given = parser.parse_args()
-    for part in (shares, paired, chosen):
+    for part in (shares, areas, paired, chosen):
         if given.only in (None, part.__name__):
             part(given.repeats)
