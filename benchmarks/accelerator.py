@@ -22,7 +22,7 @@ import torch
 from measure import Action, interleaved, numbers, shown, table
 
 from cmtrack import Evaluation, evaluate
-from cmtrack_integrations.torch import EpochAccumulator
+from cmtrack_integrations.torch import EpochAccumulator, probabilities
 
 PEERS = importlib.util.find_spec("torchmetrics") is not None
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -81,14 +81,15 @@ def transfers(action: Action) -> str:
 
 def by_batch(epoch: Epoch) -> Evaluation:
     """The usual loop: arrays of each batch, and the evaluation of all of them."""
-    labels, probabilities = [], []
+    labels, outputs = [], []
 
     def collect(y: torch.Tensor, logits: torch.Tensor) -> None:
         labels.append(y.cpu())
-        probabilities.append(torch.softmax(logits, 1).cpu())
+        outputs.append(logits.cpu())
 
     epoch.run(collect)
-    return evaluate(torch.cat(labels).numpy(), y_prob=torch.cat(probabilities).numpy(), labels=range(epoch.classes))
+    y_prob = torch.softmax(torch.cat(outputs).double(), 1).numpy()
+    return evaluate(torch.cat(labels).numpy(), y_prob=y_prob, labels=range(epoch.classes))
 
 
 def ways(epoch: Epoch) -> dict[str, Way]:
@@ -96,7 +97,12 @@ def ways(epoch: Epoch) -> dict[str, Way]:
 
     def ours() -> tuple[Collect, Callable[[], object]]:
         judge = EpochAccumulator(strict=True)
-        return lambda y, logits: judge.update(y, logits=logits), judge._fetch
+
+        def joined() -> object:
+            rows, _labels, _error = judge._own()
+            return probabilities(rows["logits"])
+
+        return lambda y, logits: judge.update(y, logits=logits), joined
 
     def arrays() -> tuple[Collect, Callable[[], object]]:
         batches: list[Any] = []

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.input_remarks import PADDING
 from cmtrack.evaluation.spec import Options as _Shared
 from cmtrack.grouping import Label
 from cmtrack.metrics.own import own_metrics
+from cmtrack.statistics.inputs import BoolArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
 from cmtrack.tracking._warn import tell
@@ -218,6 +220,16 @@ def class_codes(y: Any) -> Any:
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == array.astype(np.int64)).all():
         return array.astype(np.int64)
     return array.astype(np.int64) if array.dtype.kind in "iub" else y
+
+
+def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
+    """Return a mask of the rows that count: all but those with PyTorch's mark, unless it is one of the classes."""
+    array = np.asarray(y)
+    is_class = labels is not None and PADDING in list(labels)
+    if is_class or array.dtype.kind not in "iuf":
+        return np.ones(len(array), dtype=np.bool_)
+    counted: BoolArray = array != PADDING
+    return counted
 
 
 def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[Any, Sequence[Label] | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from cmtrack.statistics.inputs import as_array
 from cmtrack_integrations._extras import needs
@@ -139,12 +140,14 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
     def _probabilities(self, output: Any) -> Any:
         if isinstance(output, (dict, list, tuple)):
             raise ValueError("the model must have one output, got several: give predict=, a function of (model, x)")
-        if self._logits:
-            output = keras.ops.convert_to_tensor(output)
-            single = len(output.shape) == 1 or output.shape[1] == 1
-            output = keras.ops.sigmoid(output) if single else keras.ops.softmax(output, axis=-1)
         array = np.asarray(keras.ops.convert_to_numpy(output))
-        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if not self._logits:
+            return array
+        # In single precision the sigmoid is exactly 1 from a logit of 17, and rows beyond would be tied.
+        logits = array.astype(np.float64)
+        return expit(logits) if logits.ndim == 1 else softmax(logits, axis=-1)
 
 
 def _batches(data: Any) -> Any:

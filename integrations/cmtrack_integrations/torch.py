@@ -13,16 +13,17 @@ import numpy as np
 
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.input_remarks import PADDING
 from cmtrack.statistics.inputs import as_array
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, class_codes, main_process, named, rank_and_world
+from cmtrack_integrations._hook import Hook, Options, class_codes, is_counted, main_process, named, rank_and_world
 
 with needs("torch"):
     import torch
 
-_BY_ROW = ("y_true", "y_prob", "y_pred", "sample_weight", "groups", "row_ids")
+_BY_ROW = ("y_true", "y_prob", "logits", "y_pred", "sample_weight", "groups", "row_ids")
 _SEGMENT = "segments "
 """Before the name of a column that divides the rows, among the parts of a batch."""
 _DEVICE_BYTES = 2**28
@@ -41,6 +42,8 @@ class EpochAccumulator:
     the same: no rank sees all of them. Gathered rows come in the order of a ``DistributedSampler`` that does not
     shuffle. Such a sampler repeats a few rows where the ranks do not divide them evenly: ``row_ids`` leave each of them
     in once, and sort them.
+
+    Rows with the label -100, PyTorch's ``ignore_index``, do not count, unless -100 is one of ``labels``.
 
     Parameters
     ----------
@@ -95,7 +98,8 @@ class EpochAccumulator:
         y_prob : tensor of shape (n,) or (n, K), optional
             Probability of the second of two classes, or of each.
         logits : tensor of shape (n,) or (n, K), optional
-            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities of them.
+            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities of them, in double
+            precision.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
         segments : mapping of name to tensor or list of n values, optional
             Columns of categories that divide the rows; also the other forms of :func:`cmtrack.evaluate`.
@@ -104,14 +108,12 @@ class EpochAccumulator:
             if logits is not None:
                 if y_prob is not None:
                     raise ValueError("a batch must have y_prob or logits, got both")
-                y_prob = probabilities(logits)
-            given = dict(zip(_BY_ROW, (y_true, y_prob, y_pred, sample_weight, groups, row_ids), strict=True))
-            computed = "y_prob" if logits is not None else None
-            batch = {
-                name: _batch_part(name, values, name == computed)
-                for name, values in given.items()
-                if values is not None
-            }
+                logits = _with_row_axis(logits, y_true)
+            if y_prob is not None:
+                y_prob = _with_row_axis(y_prob, y_true)
+            values_by_row = (y_true, y_prob, logits, y_pred, sample_weight, groups, row_ids)
+            given = dict(zip(_BY_ROW, values_by_row, strict=True))
+            batch = {name: _batch_part(name, values) for name, values in given.items() if values is not None}
             columns, divisions = ({}, ()) if segments is None else _divided(segments)
             batch |= columns
             lengths = {name: len(values) for name, values in batch.items()}
@@ -191,8 +193,11 @@ class EpochAccumulator:
         counts, sizes, orders, ids, divided, together, errors = zip(*_gather(header), strict=True)
         _raise_first(errors)
         if not any(counts):
-            raise ValueError("there must be at least one batch to evaluate, got none: update takes them")
-        labels = next((order for count, order in zip(counts, orders, strict=True) if count and order), None)
+            raise ValueError(
+                "there must be at least one row to evaluate, got none: update takes batches, and rows with the label "
+                f"{PADDING} do not count"
+            )
+        labels = next((order for count, order in zip(counts, orders, strict=True) if count and order is not None), None)
         if own.get("row_ids") is not None:
             own = _first_of_each(own, ids)
         wanted = self._hook.options.get("predictions", "auto")
@@ -207,9 +212,12 @@ class EpochAccumulator:
             return {}, None, self._error
         try:
             self._fetch()
-            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
             wanted = self._hook.options.get("labels")
-            own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob"))
+            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
+            counted = is_counted(own["y_true"], wanted)
+            if not counted.all():
+                own = {name: values[counted] for name, values in own.items()}
+            own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob", own.get("logits")))
             if "y_pred" in own:
                 own["y_pred"] = named(own["y_pred"], wanted)[0]
             return own, labels, None
@@ -233,6 +241,8 @@ class EpochAccumulator:
     def _evaluated(self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
         given = {name: rows[name] for name in rows if name in _BY_ROW}
+        if "logits" in given:  # only now, so that batches are kept and sent in single precision
+            given["y_prob"] = probabilities(given.pop("logits")).numpy()
         if divisions:
             given["segments"] = columns, divisions
         return evaluate(**{**self._hook.evaluate_options, "labels": labels, **given})
@@ -267,16 +277,36 @@ def probabilities(logits: Any) -> Any:
     >>> from cmtrack_integrations.torch import probabilities
     >>> probabilities(torch.tensor([[0.0, 0.0], [0.0, 2.0]]))
     tensor([[0.5000, 0.5000],
-            [0.1192, 0.8808]])
+            [0.1192, 0.8808]], dtype=torch.float64)
     """
     tensor = torch.as_tensor(logits).detach()
-    if tensor.dtype in (torch.float16, torch.bfloat16) or not tensor.is_floating_point():
-        tensor = tensor.float()
-    if tensor.ndim == 2 and tensor.shape[1] == 1:
-        tensor = tensor[:, 0]
-    if tensor.ndim not in (1, 2):
-        raise ValueError(f"logits must have shape (n,) or (n, K), got {tuple(tensor.shape)}")
+    if tensor.device.type == "mps":  # Apple's devices have no float64
+        tensor = tensor.cpu()
+    # In single precision the sigmoid is exactly 1 from a logit of 17, and rows beyond would be tied.
+    tensor = _single_column(tensor.double())
+    _check_logits(tensor)
     return torch.sigmoid(tensor) if tensor.ndim == 1 else torch.softmax(tensor, dim=1)
+
+
+def _check_logits(logits: Any) -> None:
+    if logits.ndim not in (1, 2):
+        raise ValueError(f"logits must have shape (n,) or (n, K), got {tuple(logits.shape)}")
+
+
+def _single_column(outputs: Any) -> Any:
+    """Return outputs of shape (n, 1) in the shape (n,), others as they are."""
+    return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
+
+
+def _with_row_axis(outputs: Any, y_true: Any) -> Any:
+    """Return the outputs of a batch with the axis of its rows, which ``squeeze`` removes from a single row."""
+    if not isinstance(outputs, torch.Tensor):
+        outputs = as_array(outputs)
+    label_shape = np.shape(y_true)
+    is_single_row = not label_shape or label_shape[0] == 1
+    if is_single_row and len(outputs.shape) == 1 and outputs.shape[0] > 1:
+        return outputs[None]
+    return outputs
 
 
 def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
@@ -288,21 +318,21 @@ def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
 
 
 def _cpu(values: Any) -> Any:
-    return as_array(values) if hasattr(values, "detach") else values
+    return np.atleast_1d(as_array(values)) if hasattr(values, "detach") else values
 
 
-def _batch_part(name: str, values: Any, computed: bool) -> Any:
-    """One part of a batch, a copy unless it was computed here: a tensor where it is on a device, else an array."""
+def _batch_part(name: str, values: Any) -> Any:
+    """A copy of one part of a batch, at least 1-d: a tensor where it is on a device, else an array."""
     if isinstance(values, torch.Tensor) and values.device.type != "cpu":
         part = values.detach()
-        if part.dtype in (torch.float16, torch.bfloat16):
-            part = part.float()
-        elif not computed:  # the loop may overwrite it
-            part = part.clone()
+        is_half = part.dtype in (torch.float16, torch.bfloat16)
+        part = part.float() if is_half else part.clone()  # the loop may overwrite the batch
         part = part if part.ndim else part[None]
     else:
         part = np.atleast_1d(np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values)))
-    return part[:, 0] if name == "y_prob" and part.ndim == 2 and part.shape[1] == 1 else part
+    if name == "logits":
+        _check_logits(part)
+    return _single_column(part) if name in ("y_prob", "logits") else part
 
 
 def _kind(part: Any) -> Any:

@@ -13,15 +13,12 @@ from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.statistics.inputs import as_array
 from cmtrack.tracking.names import chosen_metrics
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Logging, Options, check_every, named
+from cmtrack_integrations._hook import Hook, Logging, Options, check_every, class_codes, is_counted, named
 
 with needs("transformers"):
     from transformers import TrainerCallback
 
     from cmtrack_integrations.torch import probabilities
-
-IGNORED = -100
-"""Transformers' label of tokens that do not count."""
 
 
 class ComputeMetrics:
@@ -101,7 +98,12 @@ class ComputeMetrics:
             if y.shape != output.shape[:2]:
                 raise ValueError(f"label_ids must have shape {output.shape[:2]}, as the predictions, got {y.shape}")
             output, y = output.reshape(-1, output.shape[-1]), y.reshape(-1)
-            output, y = output[y != IGNORED], y[y != IGNORED]
+        y = class_codes(y)
+        if len(y) != len(output):
+            raise ValueError(f"label_ids must have one label per row of the predictions, {len(output)}, got {len(y)}")
+        counted = is_counted(y, self.hook.options.get("labels"))
+        output = output[counted]
+        y = y[counted]
         return y, as_array(probabilities(output)) if self.from_logits else output
 
 
@@ -110,8 +112,9 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 
     The trainer puts ``eval_`` before the names, so ``metric_for_best_model="multiclass/matthews_corrcoef"`` works, and
     every report of the trainer has the metrics. For sequence and token classification; softmax makes probabilities
-    of logits (the sigmoid of a single one), and tokens labelled -100 do not count. Under ``batch_eval_metrics=True``
-    batches are collected. If the evaluation fails, there is a warning and the metrics are NaN.
+    of logits (the sigmoid of a single one), and tokens and rows with the label -100 do not count. Under
+    ``batch_eval_metrics=True`` batches are collected. If the evaluation fails, you get a warning, and the metrics are
+    NaN.
 
     Parameters
     ----------

@@ -8,6 +8,8 @@ import os
 import mlflow
 import numpy as np
 import pytest
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 from cmtrack import Grouping, evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
@@ -80,8 +82,22 @@ def test_two_classes_and_logits(store, activation):
         model.fit(x, y, epochs=2, verbose=0, callbacks=[callback])
     output = model.predict(x_val, verbose=0)[:, 0]
     if activation is None:
-        output = keras.ops.convert_to_numpy(keras.ops.sigmoid(output))
+        output = expit(output.astype(np.float64))
     assert load_evaluation(run.info.run_id) == evaluate(y_val, y_prob=output)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_confident_logits_keep_their_order(store, columns):
+    x, y, x_val, y_val = problem(2)
+    score = (x_val.sum(axis=1) + 25).astype("float32")
+    logits = np.stack((np.zeros_like(score), score), 1)[:, -columns:]
+    callback = EvaluationCallback(
+        (x_val, y_val), from_logits=True, strict=True, predict=lambda model, rows: keras.ops.convert_to_tensor(logits)
+    )
+    with mlflow.start_run() as run:
+        model_of(2).fit(x, y, epochs=1, verbose=0, callbacks=[callback])
+    found = load_evaluation(run.info.run_id).metrics["binary/roc_auc"]
+    assert found == pytest.approx(roc_auc_score(y_val, score), abs=1e-12)
 
 
 def test_data_in_batches(store):

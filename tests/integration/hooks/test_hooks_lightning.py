@@ -57,10 +57,10 @@ def model_of(base):
     return Model()
 
 
-def judged(model, data, **options):
+def judged(model, data, dtype=torch.float64, **options):
     x, y = data.dataset.tensors
     with torch.no_grad():
-        p = torch.cat([torch.softmax(model.layer(batch), 1) for batch in x.split(32)])
+        p = torch.cat([torch.softmax(model.layer(batch).to(dtype), 1) for batch in x.split(32)])
     return evaluate(y.numpy(), y_prob=p.numpy(), labels=[0, 1, 2], **options)
 
 
@@ -92,7 +92,7 @@ def test_a_trainer_on_cuda_does_not_wait_for_the_batches(store, monkeypatch):
     update, fetch = EpochAccumulator.update, EpochAccumulator._fetch
 
     def updated(self, y_true, **parts):
-        seen.append((y_true.cpu(), torch.softmax(parts["logits"], 1).cpu()))
+        seen.append((y_true.cpu(), torch.softmax(parts["logits"].cpu().double(), 1)))
         torch.cuda.set_sync_debug_mode("error")
         update(self, y_true, **parts)
         torch.cuda.set_sync_debug_mode("default")
@@ -131,6 +131,28 @@ def test_test_sets_under_a_prefix_and_a_function_that_collects(store):
     assert (tested.confusion_matrix.counts == expected.confusion_matrix.counts).all()
 
 
+def test_rows_with_the_ignored_label_do_not_count(store):
+    framework = package("lightning.pytorch")
+    model, data = model_of(framework.LightningModule), loader(65, 2)
+    x, y = data.dataset.tensors
+    with torch.no_grad():
+        p = torch.softmax(model.layer(x).double(), 1).numpy()
+    expected = evaluate(y[4:].numpy(), y_prob=p[4:], labels=[0, 1, 2])
+    y[:4] = -100
+
+    def validated(batch, batch_idx):
+        return {"y_true": batch[1].squeeze(), "logits": model.layer(batch[0]).squeeze()}  # 0-d labels in the last batch
+
+    model.validation_step = validated
+    callback = EvaluationCallback(strict=True)
+    trainer = framework.Trainer(accelerator="cpu", logger=False, callbacks=[callback], **QUIET)
+    with mlflow.start_run() as run:
+        trainer.validate(model, data, verbose=False)
+    found = load_evaluation(run.info.run_id)
+    assert found.labels_digest == expected.labels_digest
+    assert found.metrics == pytest.approx(expected.metrics, nan_ok=True, abs=1e-6)
+
+
 def test_batches_are_divided_into_segments(store):
     framework = package("lightning.pytorch")
     model, data = model_of(framework.LightningModule), loader(70, 2)
@@ -147,7 +169,7 @@ def test_batches_are_divided_into_segments(store):
     with mlflow.start_run() as run:
         trainer.test(model, data, verbose=False)
     side = np.where(data.dataset.tensors[0][:, 0].numpy() > 0, "right", "left")
-    expected = judged(model, data, segments={"side": side})
+    expected = judged(model, data, torch.float32, segments={"side": side})  # as test_step returns probabilities
     assert load_evaluation(run.info.run_id) == expected
     found = callback.logged.evaluation.segments["side"].to_frame()
     pd.testing.assert_frame_equal(found, expected.segments["side"].to_frame())

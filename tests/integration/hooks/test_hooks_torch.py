@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from cmtrack import Grouping, evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
@@ -32,7 +34,7 @@ def test_batches_of_an_epoch_are_one_evaluation(store):
     y, logits, parts = batches()
     grouping = Grouping({"a": [0], "b": [1, 2]}, name="ab")
     judge = EpochAccumulator(grouping=grouping, strict=True)
-    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy(), grouping=grouping)
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), grouping=grouping)
     with mlflow.start_run() as run:
         for epoch in range(2):
             for target, output in parts:
@@ -47,10 +49,9 @@ def test_batches_of_an_epoch_are_one_evaluation(store):
 def test_kinds_of_outputs(dtype):
     y, logits, _ = batches(k=2)
     logits = logits.to(dtype)
-    plain = logits.double() if dtype == torch.float64 else logits.float()
-    single = torch.sigmoid(plain[:, 1].contiguous())
+    single = torch.sigmoid(logits[:, 1].contiguous().double())
     for given, expected in (
-        ({"logits": logits}, torch.softmax(plain, 1)),
+        ({"logits": logits}, torch.softmax(logits.double(), 1)),
         ({"logits": logits[:, 1:].contiguous()}, single),
         ({"logits": logits[:, 1].contiguous()}, single),
         ({"y_prob": single[:, None]}, single),
@@ -124,7 +125,7 @@ def test_an_epoch_on_cuda_waits_for_nothing(dtype, one_hot, monkeypatch):
     y, logits, _ = batches(n=1000)
     y, logits, ids = y.cuda(), logits.to(dtype).cuda(), torch.arange(1000).flip(0).cuda()
     target = torch.nn.functional.one_hot(y) if one_hot else y
-    p = probabilities(logits).cpu().numpy()
+    p = torch.softmax(logits.cpu().double(), 1).numpy()
     weight = np.full(1000, 1.5)
     expected = evaluate(y.cpu().numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(1000), sample_weight=weight)
     for most in (2**28, 20_000):  # bytes kept on the device: all, or a few batches
@@ -168,7 +169,7 @@ def test_names_of_classes_and_a_class_that_never_occurs():
     names = ["cat", "dog", "fish"]
     judge = EpochAccumulator(labels=names, strict=True)
     judge.update(y[keep], logits=logits[keep], sample_weight=torch.ones(int(keep.sum())) * 2)
-    p = torch.softmax(logits[keep], 1).numpy()
+    p = torch.softmax(logits[keep].double(), 1).numpy()
     weight = np.full(int(keep.sum()), 2.0)
     assert judge.compute() == evaluate(np.array(names)[y[keep].numpy()], y_prob=p, labels=names, sample_weight=weight)
     judge = EpochAccumulator(strict=True)
@@ -182,7 +183,7 @@ def test_row_ids_leave_each_row_in_once():
     judge = EpochAccumulator(strict=True)
     for part in (slice(0, 50), slice(40, 90)):
         judge.update(y[part], logits=logits[part], row_ids=ids[part])
-    p = torch.softmax(logits, 1).numpy()
+    p = torch.softmax(logits.double(), 1).numpy()
     assert judge.compute() == evaluate(y.numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(90))
 
 
@@ -197,7 +198,7 @@ def test_batches_are_divided_into_segments(crossed):
         part = {"region": regions[i : i + 30], "band": bands[i : i + 30]}
         judge.update(y[i : i + 30], logits=logits[i : i + 30], segments=(part, names) if crossed else part)
     whole = {"region": np.array(regions, dtype=object), "band": bands.numpy()}, names
-    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy(), segments=whole)
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), segments=whole)
     found = judge.compute()
     assert found == expected
     assert list(found.segments) == list(expected.segments)
@@ -227,7 +228,7 @@ def test_what_fails_is_a_warning_unless_strict(store):
     judge.update(y, logits=logits)
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="a batch must have one entry per row"):
         assert judge.log() is None
-    with pytest.warns(EvaluationWarning, match="there must be at least one batch to evaluate, got none"):
+    with pytest.warns(EvaluationWarning, match="there must be at least one row to evaluate, got none"):
         assert judge.compute() is None
     judge.update(y, logits=logits)
     with pytest.warns(EvaluationWarning, match="no run is active"):
@@ -301,7 +302,7 @@ def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
         assert store.get_run(run.info.run_id).data.metrics == {}
         return
     assert ranks[0] == ("completed", [])
-    y, p, ids = y.numpy(), torch.softmax(logits, 1).numpy(), np.arange(91)
+    y, p, ids = y.numpy(), torch.softmax(logits.double(), 1).numpy(), np.arange(91)
     if mode == "plain":  # the sampler repeats the first row to make the ranks even
         y, p, ids = np.append(y, y[0]), np.concatenate((p, p[:1])), None
     if mode == "empty":
@@ -316,3 +317,125 @@ def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
     files = {item.path for item in store.list_artifacts(run.info.run_id)}
     assert ("cmtrack_predictions.parquet" in files) is (mode not in ("merge", "segments"))
     assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [3]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("shift", [17, 25])
+def test_confident_logits_keep_their_order(columns, shift):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    score = torch.tensor(rng.normal(size=400) + y + shift, dtype=torch.float32)
+    logits = torch.stack((torch.zeros(400), score), 1)[:, -columns:]
+    judge = EpochAccumulator(strict=True)
+    judge.update(torch.tensor(y), logits=logits)
+    found = judge.compute().metrics["binary/roc_auc"]
+    assert found == pytest.approx(roc_auc_score(y, score.numpy()), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
+@pytest.mark.parametrize("part", ["y_pred", "logits", "y_prob"])
+def test_rows_with_the_ignored_label_do_not_count(part, dtype):
+    y = torch.tensor([0, 1, -100, 1, -100, 0])
+    outputs = torch.tensor([0, 1, 1, 0, 0, 0])
+    values = outputs if part == "y_pred" else torch.eye(2)[outputs]
+    weights = torch.arange(6) + 1.0
+    regions = ["north", "south", "east", "south", "east", "north"]
+    judge = EpochAccumulator(strict=True)
+    for rows in (slice(0, 3), slice(3, 6)):
+        judge.update(
+            y[rows].to(dtype),
+            **{part: values[rows]},
+            sample_weight=weights[rows],
+            row_ids=torch.arange(6)[rows],
+            segments={"region": regions[rows]},
+        )
+    evaluation = judge.compute()
+    assert evaluation.labels == (0, 1)
+    assert evaluation.confusion_matrix.counts.tolist() == [[7, 0], [4, 2]]
+    assert set(evaluation.segments["region"].to_frame()["segment"]) == {"north", "south"}
+
+
+def test_the_ignored_label_with_names_of_classes_on_a_device():
+    y = torch.tensor([0, 1, -100, 1, -100, 0])
+    logits = torch.eye(2)[[0, 1, 1, 0, 0, 0]]
+    judge = EpochAccumulator(labels=["cat", "dog"], strict=True)
+    with Accelerator() as device:
+        judge.update(y, logits=logits)
+        assert device.waits == []
+        evaluation = judge.compute()
+    assert evaluation.labels == ("cat", "dog")
+    assert evaluation.confusion_matrix.counts.tolist() == [[2, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_a_class_of_the_number_minus_100_counts(kind):
+    y = torch.tensor([0, 1, -100, 1, -100, 0])
+    judge = EpochAccumulator(labels=kind([-100, 0, 1]), strict=True)
+    judge.update(y, y)
+    assert judge.compute().confusion_matrix.counts.tolist() == [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+
+
+def test_a_batch_without_a_row_that_counts():
+    y, logits, parts = batches()
+    ignored = torch.full((5,), -100)
+    whole = EpochAccumulator(strict=True)
+    divided = EpochAccumulator(strict=True)
+    whole.update(y, logits=logits)
+    divided.update(ignored, logits=torch.randn(5, 3))
+    divided.update(y[:0], logits=logits[:0])
+    for target, output in parts:
+        divided.update(target, logits=output)
+    assert divided.compute() == whole.compute()
+    empty = EpochAccumulator(strict=True)
+    empty.update(ignored, logits=torch.randn(5, 3))
+    with pytest.raises(ValueError, match=r"at least one row to evaluate, got none: .* rows with the label -100"):
+        empty.compute()
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("part", ["logits", "y_prob"])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_last_batch_of_one_row_may_be_squeezed(columns, part, on_device):
+    y = torch.arange(65) % max(columns, 2)
+    outputs = torch.randn(65, columns, generator=torch.Generator().manual_seed(0))
+    if part == "y_prob":
+        outputs = torch.softmax(outputs, 1) if columns > 1 else torch.sigmoid(outputs)
+    bands = torch.arange(65) // 33
+    weights = torch.arange(65) + 1.0
+    whole = EpochAccumulator(strict=True)
+    whole.update(y, **{part: outputs}, sample_weight=weights, segments={"band": bands})
+    expected = whole.compute()
+    squeezed = EpochAccumulator(strict=True)
+    with Accelerator() if on_device else nullcontext():
+        for rows in (slice(0, 32), slice(32, 64), slice(64, 65)):
+            squeezed.update(
+                y[rows].squeeze(),
+                **{part: outputs[rows].squeeze()},
+                sample_weight=weights[rows].squeeze(),
+                segments={"band": bands[rows].squeeze()},
+            )
+        assert squeezed.compute() == expected
+
+
+def test_the_labels_of_one_row_may_keep_their_axis():
+    y = torch.tensor([1, 0, 2])
+    logits = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), labels=[0, 1, 2])
+    for labels in (y, y[:, None], torch.nn.functional.one_hot(y)):
+        judge = EpochAccumulator(strict=True)
+        for row in range(3):
+            judge.update(labels[row : row + 1], logits=logits[row].tolist())
+        found = judge.compute()
+        assert found.metrics == pytest.approx(expected.metrics, nan_ok=True)
+
+
+def test_logits_are_of_one_form_in_an_epoch():
+    y, logits, _ = batches()
+    judge = EpochAccumulator(strict=True)
+    judge.update(y, logits=logits)
+    with pytest.raises(ValueError, match="all batches must have the same parts"):
+        judge.update(y, y_prob=torch.softmax(logits, 1))
+    with pytest.raises(ValueError, match=r"logits must have shape \(n,\) or \(n, K\), got \(90, 3, 1\)"):
+        judge.update(y, logits=logits[:, :, None])
+    with pytest.raises(ValueError, match="a batch must have y_prob or logits, got both"):
+        judge.update(y, y_prob=torch.softmax(logits, 1), logits=logits)

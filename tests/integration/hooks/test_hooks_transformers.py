@@ -7,6 +7,7 @@ import math
 import mlflow
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from cmtrack import evaluate, load_evaluation
 from cmtrack.evaluation.catalog import lookup
@@ -76,7 +77,7 @@ def trainer_of(tmp_path, judge, callbacks=(), **options):
 
 def judged(trainer, data=VALID, **options):
     logits = torch.tensor(trainer.predict(data).predictions)
-    return evaluate(np.array(NAMES)[data.y], y_prob=torch.softmax(logits, 1).numpy(), labels=NAMES, **options)
+    return evaluate(np.array(NAMES)[data.y], y_prob=torch.softmax(logits.double(), 1).numpy(), labels=NAMES, **options)
 
 
 def test_the_trainer_gets_the_headline_and_the_run_the_last_evaluation(store, tmp_path):
@@ -161,6 +162,33 @@ def test_metrics_of_batches_and_of_tokens():
     judge(transformers.EvalPrediction((torch.tensor(logits[4:]), None), torch.tensor(y[4:])), compute_result=True)
     assert judge.evaluation == expected
     assert judge(transformers.EvalPrediction(logits, y)) == {n: whole[n] for n in whole if lookup(n).headline}
+
+
+def test_rows_with_the_ignored_label_do_not_count():
+    rng = np.random.default_rng(0)
+    logits, y = rng.normal(size=(30, 3)), rng.integers(0, 3, 30)
+    p = torch.softmax(torch.tensor(logits), 1).numpy()
+    expected = evaluate(y[4:], y_prob=p[4:], labels=[0, 1, 2])
+    y[:4] = -100
+    judge = compute_metrics(strict=True)
+    for labels in (y, y[:, None]):
+        judge(transformers.EvalPrediction(logits, labels))
+        assert judge.evaluation == expected
+    for labels in (y[:-1], y[:, None][:-1]):
+        with pytest.raises(ValueError, match="label_ids must have one label per row of the predictions, 30, got 29"):
+            judge(transformers.EvalPrediction(logits, labels))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_confident_logits_keep_their_order(columns):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    score = (rng.normal(size=400) + y + 25).astype(np.float32)
+    logits = np.stack((np.zeros(400, dtype=np.float32), score), 1)[:, -columns:]
+    judge = compute_metrics(strict=True)
+    judge(transformers.EvalPrediction(logits, y))
+    found = judge.evaluation.metrics["binary/roc_auc"]
+    assert found == pytest.approx(roc_auc_score(y, score), abs=1e-12)
 
 
 def test_batches_in_the_trainer(store, tmp_path):
