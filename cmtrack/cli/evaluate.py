@@ -67,6 +67,13 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     type=FILE,
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
 )
+@click.option(
+    "--missing",
+    metavar="TEXT",
+    multiple=True,
+    help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty field, NA, None, NaN "
+    "and the other texts that pandas reads as missing.",
+)
 @click.option("--output", type=FOLDER, help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).")
 @click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
 @click.option("--run-id", help="An existing run to log to.")
@@ -137,6 +144,7 @@ def _evaluate(
     groups: str | None,
     segments: tuple[str, ...],
     calibration_file: Path | None,
+    missing: tuple[str, ...],
     **options: Any,
 ) -> Evaluation:
     """Evaluate a small file in memory, other files as one table."""
@@ -151,9 +159,14 @@ def _evaluate(
     from cmtrack.cli import reading
     from cmtrack.evaluation import evaluate
     from cmtrack.grouping import Grouping
+    from cmtrack.sources.texts import MISSING, grouped_labels, kinds_named
 
     grouping = None if grouping_file is None else reading.read_file(Grouping.from_file, grouping_file)
     groups_of_two = reading.two_groups(grouping)
+    option = "y_prob" if y_score is None else "y_score"
+    named_labels = [*([] if labels is None else labels.split(",")), *grouped_labels(grouping)]
+    kinds = kinds_named(named_labels)
+    missing_texts = missing or MISSING
 
     def question(as_label: Callable[[str], Any], of_column: Any = None) -> dict[str, Any]:
         order = None if labels is None else [as_label(text) for text in labels.split(",")]
@@ -171,23 +184,40 @@ def _evaluate(
             from cmtrack.evaluation.from_tables import evaluate_table
             from cmtrack.sources import open_source
 
+            source = reading.open_predictions(files, scores, segments, kinds, missing_texts, what=option, **columns)
+            calibration = None
+            if calibration_file is not None:
+                calibration = open_source(str(calibration_file), [columns["y_true"]], missing_texts)
             return evaluate_table(  # with a progress bar of its own
-                list(files),
+                source,
                 **columns,
                 y_prob=y_prob,
                 y_score=y_score,
-                calibration=None if calibration_file is None else str(calibration_file),
-                segments=reading.divisions(segments, open_source(list(files)).schema.names) or None,
-                **question(reading.label_reader_of_files(files, columns["y_true"])),
+                calibration=calibration,
+                segments=reading.divisions(segments, source.schema.names) or None,
+                **question(reading.label_reader_of_files(source, columns["y_true"])),
             )
         with working() as step:
             step("reading and evaluating", 0, steps)
-            option = "y_prob" if y_score is None else "y_score"
             data, of_column, as_label = reading.read_predictions(
-                Path(files[0]), scores, segments, what=option, groups=groups, **columns
+                Path(files[0]),
+                scores,
+                segments,
+                what=option,
+                groups=groups,
+                label_kinds=kinds,
+                missing=missing_texts,
+                **columns,
             )
             if calibration_file is not None:
-                held = reading.read_predictions(calibration_file, y_prob, y_true=columns["y_true"])[0]
+                are_texts = as_label("0") == "0"
+                held = reading.read_predictions(
+                    calibration_file,
+                    y_prob,
+                    y_true=columns["y_true"],
+                    label_kinds=(str,) if are_texts else kinds,
+                    missing=missing_texts,
+                )[0]
                 data["calibration"] = held["y_true"], held["y_prob"]
             evaluation = evaluate(**data, **question(as_label, of_column))
             evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -196,8 +226,8 @@ def _evaluate(
 
 def _explained(text: str, file: str, y_prob: str | None) -> str:
     """An input error with advice for a person at the terminal."""
-    if "missing labels" in text and ".csv" in file.lower():
-        return f"{text} (an empty field, NA and None are read as missing)"
+    if "missing labels" in text and not file.lower().endswith((".parquet", ".pq")):
+        return f"{text} (in CSV files an empty field, NA and None are read as missing: --missing names other texts)"
     if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
         return f"{text}; one column serves two classes only: name the column of each class by a pattern such as 'p_*'"
     return text

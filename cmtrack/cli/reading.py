@@ -15,22 +15,32 @@ if TYPE_CHECKING:
 
     from cmtrack.grouping import Grouping
     from cmtrack.metrics.metric import Metric
+    from cmtrack.sources import Source
 
 Result = TypeVar("Result")
 _BIG = 1 << 28
 
 
 def read_predictions(
-    path: Path, y_prob: str | None, segments: Sequence[str] = (), *, what: str = "y_prob", **columns: str | None
+    path: Path,
+    y_prob: str | None,
+    segments: Sequence[str] = (),
+    *,
+    what: str = "y_prob",
+    label_kinds: Sequence[type] | None = None,
+    missing: Sequence[str] | None = None,
+    **columns: str | None,
 ) -> tuple[dict[str, Any], Any, Callable[[str], Any]]:
     """The named columns of a file, and no others, as arguments of :func:`cmtrack.evaluate`.
 
     ``y_prob``: with one ``*`` it stands for many columns: what the star matches is the label.
     ``what``: the argument that these are.
+    ``label_kinds``: the kinds that labels in a CSV file may have; by default all.
+    ``missing``: texts that are missing values in a CSV file; by default those of pandas.
     ``columns``: those of other arguments, by argument.
     The result: the arguments, the label that a single column is of, and the parser of labels given as text.
     """
-    names = _column_names(path)
+    names = _column_names(path, [*filter(None, (*columns.values(), y_prob))])
     given = {argument: find(name, names, path) for argument, name in columns.items() if name is not None}
     divided = divisions(segments, names)
     crossed = [(one,) if isinstance(one, str) else one for one in divided]
@@ -40,7 +50,18 @@ def read_predictions(
         by_text = _matches(y_prob, [name for name in names if name not in single], path)
     elif y_prob is not None:
         single.append(find(y_prob, names, path))
-    frame = _read(path, list(dict.fromkeys([*single, *by_text.values()])))
+    labels = [given[argument] for argument in ("y_true", "y_pred") if argument in given]
+    texts = [given[argument] for argument in ("row_ids", "groups") if argument in given]
+    texts += [name for pair in crossed for name in pair]
+    numbers = {given.get("sample_weight"), y_prob, *by_text.values()}
+    frame = _read(
+        path,
+        list(dict.fromkeys([*single, *by_text.values()])),
+        labels=[name for name in labels if name not in numbers],
+        texts=[name for name in texts if name not in numbers],
+        missing=missing,
+        **({} if label_kinds is None else {"label_kinds": label_kinds}),
+    )
     as_label = _label_reader(frame[given["y_true"]], given["y_true"])
     data: dict[str, Any] = {argument: frame[name] for argument, name in given.items()}
     if "sample_weight" in given:
@@ -81,26 +102,48 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
-    """Parser of command-line text into labels of the column ``name`` of these files."""
-    from cmtrack.sources import label_kind, open_source
+def open_predictions(
+    files: Sequence[str],
+    y_prob: str | None,
+    segments: Sequence[str],
+    label_kinds: Sequence[type],
+    missing: Sequence[str],
+    *,
+    what: str,
+    **columns: Any,
+) -> Source:
+    """The rows of files that are one table, with labels of one kind."""
+    from cmtrack.sources import choose_columns, open_source
 
-    schema = open_source(list(files)).schema
-    if name not in schema.names:
-        raise BadInput(f"{files[0]} has no column {name!r}; {_near(name, schema.names)}")
+    source = open_source(list(files), [*filter(None, (*columns.values(), y_prob))], missing)
+    names = source.schema.names
+    y_true = columns["y_true"]
+    if y_true not in names:
+        raise BadInput(f"{files[0]} has no column {y_true!r}; {_near(y_true, names)}")
+    divided = divisions(segments, names) or None
+    chosen = choose_columns(names, y_prob=y_prob, segments=divided, what=what, **columns)
+    return source.with_kinds(chosen, label_kinds)
+
+
+def label_reader_of_files(source: Source, name: str) -> Callable[[str], Any]:
+    """Parser of command-line text into labels of the column ``name`` of files."""
+    from cmtrack.sources import label_kind
+
+    schema = source.schema
     kind = label_kind(schema.field(name).type)
     return _reader_of(kind if kind in (int, float, bool) else str, name)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """The named columns of a file."""
-    names = _column_names(path)
-    return _read(path, list(dict.fromkeys(find(name, names, path) for name in columns)))
+    names = _column_names(path, columns)
+    found = list(dict.fromkeys(find(name, names, path) for name in columns))
+    return _read(path, found, texts=found)
 
 
 def read_scores(path: Path, y_prob: str, labels: Sequence[Any]) -> Any:
     """Scores of rows without labels: a column, or a column a class by a pattern such as ``p_*``."""
-    names = _column_names(path)
+    names = _column_names(path, [y_prob])
     if "*" not in y_prob or y_prob in names:
         frame = _read(path, [find(y_prob, names, path)])
         return _numbers(frame, y_prob)
@@ -179,18 +222,18 @@ def _numbers(frame: pd.DataFrame, name: str) -> Any:
     return frame[name].to_numpy(dtype="float64", na_value=float("nan"))
 
 
-def _column_names(path: Path) -> list[str]:
+def _column_names(path: Path, wanted: Sequence[str]) -> list[str]:
     from cmtrack.sources.table_file import column_names
 
     with bad_input():
-        return column_names(path)
+        return column_names(path, wanted)
 
 
-def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+def _read(path: Path, columns: list[str], **options: Any) -> pd.DataFrame:
     from cmtrack.sources.table_file import read_frame
 
     with bad_input():
-        return read_frame(path, columns)
+        return read_frame(path, columns, **options)
 
 
 def two_groups(grouping: Grouping | None) -> dict[Any, Any]:

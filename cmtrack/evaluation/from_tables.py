@@ -16,6 +16,7 @@ from cmtrack.grouping.step import plain
 from cmtrack.options import probabilities_of
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.source import Reading, watched
+from cmtrack.sources.texts import KINDS, grouped_labels, kinds_named
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.inputs import listed
@@ -60,7 +61,8 @@ def evaluate_table(
         pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other object that streams Arrow, or a
         :class:`cmtrack.sources.Source`. It is read once; where there are probabilities and nothing names the classes
         (neither ``labels``, nor ``y_prob`` by label, nor a grouping, nor categories), the columns of labels are read
-        once more, first.
+        once more, first. In CSV files the columns of labels, ids and segments are read as texts first, and become
+        numbers only if no value loses a digit; all label columns are of one kind.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
@@ -128,13 +130,15 @@ def evaluate_table(
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
     given = [name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None]
-    source = open_source(table)
+    source = open_source(table, _names_of(y_true, y_pred, scores, sample_weight, row_ids, segments))
     columns = choose_columns(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
         what=scores_name, segments=segments,
     )  # fmt: skip
+    named_labels = [*(labels if labels is not None else ()), *grouped_labels(grouping)]
+    source = source.with_kinds(columns, kinds_named(named_labels))
     columns = check_kinds(columns, source.schema, spec.weights_are)
-    sides = [_source_of(side) for side in (calibration, target)]
+    sides = [_source_of(side, columns.names) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     named = classes.known()
     with watched(progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
@@ -156,7 +160,7 @@ def evaluate_table(
             statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
             for held, names in zip(sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True):
                 if held is not None:
-                    reader, alike = table_reader.beside(held, names), Counting(order, step)
+                    reader, alike = table_reader.beside(held, names, order), Counting(order, step)
                     beside = reader.count(alike, reader.places(alike, alone))
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
@@ -220,7 +224,7 @@ class _Classes:
             return list(self.columns.declared)
         if self.grouping is None:
             return None
-        classes = [label for members in self.grouping.steps[0].groups.values() for label in members]
+        classes = grouped_labels(self.grouping)
         return classes if width < 2 or width == len(classes) else None
 
 
@@ -280,11 +284,13 @@ class _Reader:
         by_name = {name: self.source.categories(name) for name in self.columns.dividing}
         return {name: values for name, values in by_name.items() if values is not None}
 
-    def beside(self, source: Source, what: tuple[str, str]) -> _Reader:
+    def beside(self, source: Source, what: tuple[str, str], order: Sequence[Label]) -> _Reader:
         """The reader of a calibration or target table, which has the same columns of probabilities."""
         y_true = self.columns.y_true if what[0] != what[1] else None
         try:
             columns = choose_columns(source.schema.names, y_true=y_true, y_prob=list(self.columns.scores))
+            are_texts = all(isinstance(label, str) for label in order)
+            source = source.with_kinds(columns, (str,) if are_texts else KINDS)
             columns = replace(check_kinds(columns, source.schema), declared=self.columns.declared)
         except ValueError as error:
             raise ValueError(f"{what[1]}: {error}") from None
@@ -383,8 +389,21 @@ def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, wh
     return replace(kept, **added, labelled=scores)
 
 
-def _source_of(side: Any) -> Source | None:
+def _names_of(*arguments: Any) -> list[str]:
+    """The columns that the caller names."""
+    names: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, str):
+            names.append(argument)
+        elif isinstance(argument, Mapping):
+            names += _names_of(*argument.values())
+        elif isinstance(argument, Sequence):
+            names += _names_of(*argument)
+    return names
+
+
+def _source_of(side: Any, names: Sequence[str]) -> Source | None:
     """The source of a calibration or target set that is a table; None for arrays."""
     if side is None or (isinstance(side, str) and side == "cross-fit"):
         return None
-    return find_source(side)
+    return find_source(side, names)

@@ -1,11 +1,12 @@
 """Sources of rows: files and frames that are read in batches, and clusters on whose workers the kernel runs.
 
 A new source is a module here with a class of :mod:`cmtrack.sources.source` and a function ``opened``, which gives
-one for the tables that are its own and None for others; its name stands in :data:`MODULES`.
+one for the tables that are its own and None for others; its name stands in :data:`MODULES`. Files come first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -31,11 +32,20 @@ __all__ = [
     "open_source",
 ]
 
-MODULES = ("files", "duckdb", "polars", "pandas", "dask", "spark", "ray", "ibis", "arrow")
+MODULES = ("duckdb", "polars", "pandas", "dask", "spark", "ray", "ibis", "arrow")
 
 
-def find_source(table: Any) -> Source | None:
+def find_source(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source | None:
     """The source of a table; None for an unsupported type.
+
+    Parameters
+    ----------
+    table
+        A path, a glob, a list of paths, or a frame.
+    names : sequence of str, optional
+        Columns that the caller names. They tell the header of a CSV file and its separator.
+    missing : sequence of str, optional
+        Texts that are missing values in CSV files; by default an empty field.
 
     Raises
     ------
@@ -53,12 +63,22 @@ def find_source(table: Any) -> Source | None:
     """
     if isinstance(table, Source):
         return table
+    from cmtrack.sources import files
+
+    stream = files.opened(table, names, missing)
+    if stream is not None:
+        return stream
     sources = (import_module(f"cmtrack.sources.{name}").opened(table) for name in MODULES)
     return next((source for source in sources if source is not None), None)
 
 
-def open_source(table: Any) -> Source:
+def open_source(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
     """Open a table as a source of rows; only the names and kinds of its columns are read.
+
+    Parameters
+    ----------
+    table, names, missing
+        As of :func:`find_source`.
 
     Raises
     ------
@@ -74,7 +94,7 @@ def open_source(table: Any) -> Source:
     >>> open_source(pa.table({"y": [0, 1], "p": [0.2, 0.9]})).schema.names
     ['y', 'p']
     """
-    source = find_source(table)
+    source = find_source(table, names, missing)
     if source is None:
         raise TypeError(
             "table must be a path, a glob, a list of paths, or a frame (DuckDB, Polars, pandas, PyArrow, PySpark, "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from pyarrow import parquet
 
 from cmtrack._lazy import needs
 from cmtrack.sources.batches import Work, rows_at_once
-from cmtrack.sources.columns import label_kind
+from cmtrack.sources.columns import Columns, label_kind
 from cmtrack.sources.duckdb import DuckDBStream, explained, quoted
 from cmtrack.sources.source import Watch
 from cmtrack.sources.table_file import CSV, PARQUET, file_kind
+from cmtrack.sources.texts import KINDS, kind_of_texts, kinds_of_labels, lossless_kinds, read_header
 from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.labels import MAX_CLASSES
 from cmtrack.statistics.score_pass import n_threads
@@ -27,6 +29,7 @@ _BUFFER = 1 << 18
 """Bytes of a column that are read at a time."""
 _FEW = 1000
 """Files whose ends are all read before."""
+_SQL: dict[type | None, str] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
 
 class FileStream(DuckDBStream):
@@ -76,6 +79,55 @@ class FileStream(DuckDBStream):
         return batches
 
 
+class CSVStream(FileStream):
+    """Batches of CSV files, whose columns have no types of their own.
+
+    DuckDB guesses the types of columns of numbers. It would guess the type of each label column alone, so
+    :meth:`with_kinds` reads the texts of labels, ids and segments first.
+    """
+
+    def __init__(self, connection: Any, files: list[str], options: dict[str, Any], has_blanks: bool) -> None:
+        self.files = files
+        self.options = options
+        self.has_blanks = has_blanks
+        self.connection = connection
+        super().__init__(self._read([]), connection)
+
+    def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
+        """The same rows, in which labels, ids and segments have a kind that keeps every text."""
+        numbers = {columns.weight, *columns.scores}
+        texts = [name for name in columns.names if name not in numbers]
+        if not texts:
+            return FileStream(self.relation, self.connection)
+        labels = [name for name in (columns.y_true, columns.y_pred) if name in texts]
+        relation = self._read(texts)
+        lossless = {name: set(KINDS) for name in texts}
+        for batch in DuckDBStream(relation, self.connection).batches(texts):
+            for name in texts:
+                lossless[name] &= lossless_kinds(batch.column(name))
+        kind_of = {name: kind_of_texts([lossless[name]]) for name in texts}
+        kind_of |= kinds_of_labels({name: lossless[name] for name in labels}, label_kinds)
+        converted = [self._converted(name, kind_of.get(name)) for name in relation.columns]
+        return FileStream(relation.project(", ".join(converted)), self.connection)
+
+    def _read(self, texts: Collection[str]) -> Any:
+        """The relation with clean names, in which these columns are texts."""
+        guessed = self.connection.read_csv(self.files, **self.options)
+        clean_names = {raw: raw.strip() if self.has_blanks else raw for raw in guessed.columns}
+        types = {raw: "VARCHAR" for raw, clean in clean_names.items() if clean in texts}
+        relation = self.connection.read_csv(self.files, **self.options, dtype=types) if types else guessed
+        return relation.project(", ".join(f"{quoted(raw)} AS {quoted(clean)}" for raw, clean in clean_names.items()))
+
+    def _converted(self, name: str, kind: type | None) -> str:
+        """A column in SQL; None keeps its type."""
+        column = quoted(name)
+        if kind is str and self.has_blanks:
+            return f"trim({column}) AS {column}"
+        if kind in _SQL:
+            return f"CAST(trim({column}) AS {_SQL[kind]}) AS {column}"
+        return column
+
+
 def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
     places = [schema.get_field_index(field.name) for field in wanted]
     return all(at >= 0 and schema.field(at).type == field.type for at, field in zip(places, wanted, strict=True))
@@ -89,8 +141,12 @@ def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]
                 yield batch.select(names)
 
 
-def opened(table: Any) -> FileStream | None:
-    """The source of a path, a glob, a folder or a list of them."""
+def opened(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> FileStream | None:
+    """The source of a path, a glob, a folder or a list of them.
+
+    ``names``: columns that the caller names. If the first line of a CSV file has one of them, it is the header.
+    ``missing``: texts that are missing values in CSV files; by default an empty field.
+    """
     paths = table if isinstance(table, list) else [table]
     if not paths or not all(isinstance(part, (str, Path)) for part in paths):
         return None
@@ -107,19 +163,37 @@ def opened(table: Any) -> FileStream | None:
         with contextlib.suppress(duckdb.Error):  # older ones have no such setting
             connection.execute("SET disable_parquet_prefetching = true")
     try:
-        read: Any = connection.read_parquet if kinds == {"Parquet"} else connection.read_csv
-        source = FileStream(read(files), connection)
-        if kinds == {"Parquet"}:
-            source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
-            globs = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
-            local = [file for matches in globs for (file,) in matches]
-            if len(local) <= _FEW and not any("://" in file or "=" in file for file in local):
-                source.parquet = local  # "=": a folder's name may be a column
+        if kinds == {"CSV"}:
+            return _csv_stream(connection, files, names, missing)
+        source = FileStream(connection.read_parquet(files), connection)
+        source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
+        local = _local_files(connection, files)
+        if len(local) <= _FEW and not any("://" in file or "=" in file for file in local):
+            source.parquet = local  # "=": a folder's name may be a column
         return source
     except duckdb.IOException as error:
         raise FileNotFoundError(f"no file can be read at {files[:5]}: {_first_line(error)}") from None
     except duckdb.Error as error:
         raise ValueError(f"{files[:5]} could not be read as {kinds.pop()}: {_first_line(error)}") from None
+
+
+def _csv_stream(connection: Any, files: list[str], names: Sequence[str], missing: Sequence[str] | None) -> CSVStream:
+    options: dict[str, Any] = {}
+    if missing is not None:
+        options["na_values"] = list(missing)
+    local = [] if "://" in files[0] else _local_files(connection, files[:1])
+    header = read_header(Path(local[0]), names) if local else None
+    if header is None or not header.n_found:  # DuckDB looks for a header, unless the names are those that it gives
+        if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
+            options["header"] = False
+        return CSVStream(connection, files, options, False)
+    options |= {"header": True, "sep": header.separator}
+    return CSVStream(connection, files, options, header.has_blanks)
+
+
+def _local_files(connection: Any, files: Sequence[str]) -> list[str]:
+    globs = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
+    return [file for matches in globs for (file,) in matches]
 
 
 def _files(paths: list[Any]) -> list[str]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 
 from cmtrack.sources.batches import Work, unpacked
+from cmtrack.sources.columns import Columns
+from cmtrack.sources.texts import KINDS
 from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.score_pass import n_threads
 
@@ -48,6 +50,13 @@ class Source(ABC):
     def categories(self, name: str) -> list[Any] | None:
         """The values of a column that someone put in an order; None for any other column."""
         return None
+
+    def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> Source:
+        """The same rows; a source of texts converts labels, ids and segments to kinds that keep every text.
+
+        ``label_kinds``: the kinds that labels may have.
+        """
+        return self
 
     @abstractmethod
     def count(self, work: Work, watch: Watch) -> Tally:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
+from cmtrack.sources.texts import KINDS, Header, has_codes, kind_of_texts, kinds_of_labels, lossless_kinds, read_header
 from cmtrack.untrusted import one_line, open_file
 
 if TYPE_CHECKING:
@@ -26,25 +29,111 @@ def file_kind(name: str) -> str:
     raise ValueError(f"a file must end in {', '.join((*PARQUET, *CSV))}, got {name!r:.300}")
 
 
-def column_names(path: Path) -> list[str]:
-    """Names of the file's columns; ValueError as in :func:`read_frame`."""
-    if file_kind(path.name) == "CSV":
-        from cmtrack._pandas import pd
+def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
+    """Names of the file's columns; ValueError as in :func:`read_frame`.
 
-        return readable(path, lambda: [str(name) for name in pd.read_csv(path, nrows=0, sep=_separator(path)).columns])
+    ``wanted``: columns that the caller names. They decide the separator of a CSV file.
+    """
+    if file_kind(path.name) == "CSV":
+        return readable(path, lambda: list(_clean_names(path, read_header(path, wanted)).values()))
     import pyarrow.parquet as pq
 
     return readable(path, lambda: [str(name) for name in pq.read_schema(path).names])
 
 
-def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """The file, or the named columns of it; ValueError if it is of another kind or cannot be read."""
+def read_frame(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    labels: Sequence[str] = (),
+    texts: Sequence[str] = (),
+    label_kinds: Sequence[type] = KINDS,
+    missing: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """The file, or the named columns of it; ValueError if it is of another kind or cannot be read.
+
+    The other arguments are for CSV files, whose columns have no types.
+
+    ``labels``: columns of labels, which are of one kind (:func:`cmtrack.sources.texts.kinds_of_labels`).
+    ``texts``: columns of ids, groups and segments. They are numbers only if no text changes by that.
+    ``label_kinds``: the kinds that labels may have.
+    ``missing``: texts that are missing values; by default those of pandas.
+    """
     from cmtrack._pandas import pd
 
     names = None if columns is None else list(columns)
     if file_kind(path.name) == "Parquet":
         return readable(path, lambda: pd.read_parquet(path, columns=names))
-    return readable(path, lambda: pd.read_csv(path, usecols=names, low_memory=False, sep=_separator(path)))
+    return readable(path, lambda: _csv_frame(path, names, labels, texts, label_kinds, missing))
+
+
+def _csv_frame(
+    path: Path,
+    names: list[str] | None,
+    labels: Sequence[str],
+    texts: Sequence[str],
+    label_kinds: Sequence[type],
+    missing: Sequence[str] | None,
+) -> pd.DataFrame:
+    header = read_header(path, names or [])
+    as_text = [*labels, *texts]
+    frame = _read_csv(path, header, names, missing, as_text)
+    lossless = {name: lossless_kinds(_arrow(frame[name])) for name in as_text}
+    kinds = {name: kind_of_texts([lossless[name]]) for name in texts}
+    kinds |= kinds_of_labels({name: lossless[name] for name in labels}, label_kinds)
+    for name, kind in kinds.items():
+        frame[name] = _as_kind(frame[name], kind, strip=header.has_blanks)
+    others = [name for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
+    if names is None and others:  # attributes of rows, of which some may be codes
+        written = _read_csv(path, header, others, missing, others)
+        codes = [name for name in others if has_codes(_arrow(written[name]))]
+        frame[codes] = written[codes]
+    return frame
+
+
+def _read_csv(
+    path: Path,
+    header: Header,
+    names: list[str] | None = None,
+    missing: Sequence[str] | None = None,
+    as_text: Sequence[str] = (),
+) -> pd.DataFrame:
+    from cmtrack._pandas import pd
+
+    options: dict[str, Any] = {}
+    if missing is not None:
+        options = {"na_values": list(missing), "keep_default_na": False}
+    clean_names = _clean_names(path, header)
+    wanted = [raw for raw, clean in clean_names.items() if names is None or clean in names]
+    types = {raw: str for raw in wanted if clean_names[raw] in as_text}
+    frame = pd.read_csv(path, usecols=wanted, dtype=types, low_memory=False, sep=header.separator, **options)
+    return frame.rename(columns=clean_names)
+
+
+def _clean_names(path: Path, header: Header) -> dict[str, str]:
+    """The names of the columns by the names that pandas gives them."""
+    from cmtrack._pandas import pd
+
+    names = [str(name) for name in pd.read_csv(path, nrows=0, sep=header.separator).columns]
+    return {name: name.strip() if header.has_blanks else name for name in names}
+
+
+def _arrow(column: pd.Series[Any]) -> pa.Array:
+    return pa.array(column, type=pa.string(), from_pandas=True)
+
+
+def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
+    """The texts of a column as a kind that keeps them; integers and booleans stay what they are next to missing."""
+    if kind is str:
+        return column.str.strip() if strip else column
+    numbers = column.str.strip()
+    if kind is bool:
+        return numbers.map(lambda text: text.lower() == "true", na_action="ignore")
+    if kind is float:
+        return numbers.astype("float64")
+    if column.isna().any():
+        return numbers.map(int, na_action="ignore").astype("Int64")
+    return numbers.map(int).astype("int64")
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
@@ -55,7 +144,3 @@ def readable(path: Path, read: Callable[[], Result]) -> Result:
     except Exception as error:  # pandas and Arrow raise many kinds
         name, why = one_line(path.name)[:80], one_line(error)[:200]
         raise ValueError(f"{name} could not be read as {file_kind(path.name)}: {why}") from None
-
-
-def _separator(path: Path) -> str:
-    return "\t" if ".tsv" in path.name.lower()[-7:] else ","

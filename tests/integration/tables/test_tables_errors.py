@@ -164,9 +164,10 @@ def test_files_that_are_not_there_or_not_what_they_seem(tmp_path: Path) -> None:
     refused(ValueError, tmp_path / "bad.parquet", "could not be read as Parquet")
     FRAME.to_csv(tmp_path / "a.csv")
     refused(ValueError, [str(tmp_path / "a.csv"), str(tmp_path / "bad.parquet")], "must be of one kind")
-    text = "y,t\n" + "1,0\n0,1\n" * 30_000 + "x,1\n"
+    text = "y,t,w\n" + "1,0,1\n0,1,2\n" * 30_000 + "0,1,x\n"
     (tmp_path / "late.csv").write_text(text)
-    refused(ValueError, tmp_path / "late.csv", "the table could not be read: ")
+    with pytest.raises(ValueError, match="the table could not be read: "):
+        evaluate_table(tmp_path / "late.csv", y_true="y", y_pred="t", sample_weight="w")
 
 
 def test_several_files_in_a_list(tmp_path: Path) -> None:

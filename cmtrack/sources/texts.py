@@ -1,0 +1,223 @@
+"""The texts of CSV files: how the header is written, and which texts are numbers.
+
+Both readers of CSV files, pandas for a file in memory and DuckDB for tables, take their rules from here.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from cmtrack.grouping import Grouping
+
+SEPARATORS = (",", "\t", ";", "|")
+MISSING = (
+    "", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that the command line reads as missing by default: the list of pandas."""
+KINDS: tuple[type, ...] = (bool, int, float, str)
+"""Kinds of labels. The first one that keeps every text is taken."""
+_BOOLEANS = {"True", "TRUE", "true", "False", "FALSE", "false"}
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_CODE = re.compile(r"[+-]?0[0-9]+(\.[0-9]*)?")
+_SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,14})$"
+"""Integers that are exact in floats, too. Arrow finds them much faster than Python does."""
+_INT64 = range(-(1 << 63), 1 << 63)
+_EXACT = 1 << 53
+"""Whole numbers up to this one are exact in floats."""
+_LONGEST_LINE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """How the first line of a CSV file is written.
+
+    Attributes
+    ----------
+    separator : str
+    names : tuple of str
+    n_found : int
+        How many of the names that the caller gave are in the line.
+    has_blanks : bool
+        Whether these are found only without the blanks around the names, which the values then have as well.
+
+    Examples
+    --------
+    >>> from cmtrack.sources.texts import Header
+    >>> Header.from_line("y; h", ["y", "h"])
+    Header(separator=';', names=('y', 'h'), n_found=2, has_blanks=True)
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    n_found: int
+    has_blanks: bool
+
+    @classmethod
+    def from_line(cls, line: str, wanted: Sequence[str], usual: str = ",") -> Header:
+        """Choose the separator that finds most of the wanted names; the usual one if several do."""
+        separators = dict.fromkeys([usual, *SEPARATORS])
+        headers = [cls._split(line, separator, wanted) for separator in separators]
+        most_found = max(header.n_found for header in headers)
+        headers = [header for header in headers if header.n_found == most_found]
+        if most_found == 0 and len(headers[0].names) == 1:  # the usual separator is not in the line
+            return max(headers, key=lambda header: len(header.names))
+        return headers[0]
+
+    @classmethod
+    def _split(cls, line: str, separator: str, wanted: Sequence[str]) -> Header:
+        try:
+            names = next(csv.reader([line], delimiter=separator), [])
+            stripped = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+        except csv.Error:
+            return cls(separator, (), 0, False)
+        stripped = [name.strip() for name in stripped]
+        n_found = len(set(wanted) & set(names))
+        n_stripped = len(set(wanted) & set(stripped))
+        if n_stripped > n_found:
+            return cls(separator, tuple(stripped), n_stripped, True)
+        return cls(separator, tuple(names), n_found, False)
+
+
+def read_header(path: Path, wanted: Sequence[str]) -> Header:
+    """Read the header of a local CSV file in which the caller names these columns."""
+    opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+        line = file.readline(_LONGEST_LINE)
+    return Header.from_line(line.rstrip("\r\n"), wanted, usual_separator(path.name))
+
+
+def usual_separator(name: str) -> str:
+    """The separator that the end of a file's name stands for."""
+    return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+
+def lossless_kinds(texts: Any) -> set[type]:
+    """Return the kinds to which all texts of an Arrow array can be converted without loss.
+
+    An integer has no leading zeros and fits 64 bits. A float is whole and exact, or Python writes it like the text.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from cmtrack.sources.texts import lossless_kinds
+    >>> int in lossless_kinds(pa.array(["1", "2", None])), int in lossless_kinds(pa.array(["1", "007"]))
+    (True, False)
+    """
+    distinct = texts.unique().drop_null()
+    is_short_integer = pc.match_substring_regex(distinct, _SHORT_INTEGER)
+    others = distinct.filter(pc.invert(is_short_integer))
+    kinds = set(KINDS)
+    if len(others) < len(distinct):
+        kinds.discard(bool)
+    for text in others.to_pylist():
+        kinds &= _kinds_of(text.strip())
+        if kinds == {str}:
+            break
+    return kinds
+
+
+def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) -> type:
+    """Return the one kind of columns that belong together, such as all columns of labels.
+
+    Parameters
+    ----------
+    lossless : iterable of sets of types
+        What :func:`lossless_kinds` gives for each column or batch.
+    among : iterable of types, optional
+        The kinds that are possible, such as those of :func:`kinds_named`.
+
+    Examples
+    --------
+    >>> from cmtrack.sources.texts import kind_of_texts
+    >>> kind_of_texts([{int, float, str}, {float, str}])
+    <class 'float'>
+    """
+    kinds = set(KINDS).intersection(*lossless)
+    if kinds == set(KINDS):  # there is no text at all
+        return str
+    kinds.intersection_update(among)
+    return next((kind for kind in KINDS if kind in kinds), str)
+
+
+def kinds_of_labels(lossless: Mapping[str, set[type]], among: Iterable[type] = KINDS) -> dict[str, type]:
+    """Return the kind of each label column by its :func:`lossless_kinds`: one kind for all.
+
+    Integers and floats are the only mixture, since classes 1 and 1.0 are equal.
+
+    Examples
+    --------
+    >>> from cmtrack.sources.texts import kinds_of_labels
+    >>> kinds_of_labels({"y": {int, float, str}, "z": {str}})
+    {'y': <class 'str'>, 'z': <class 'str'>}
+    """
+    kind = kind_of_texts(lossless.values(), among)
+    if kind is not float:
+        return dict.fromkeys(lossless, kind)
+    return {name: kind_of_texts([kinds], (int, float)) for name, kinds in lossless.items()}
+
+
+def kinds_named(labels: Iterable[Any]) -> tuple[type, ...]:
+    """Return the kinds that labels may have if the caller gives some of them: texts if one is not a number.
+
+    The rows may be without this class.
+
+    Examples
+    --------
+    >>> from cmtrack.sources.texts import kinds_named
+    >>> kinds_named(["1", "unknown"]), len(kinds_named(["1", "2"]))
+    ((<class 'str'>,), 4)
+    """
+    if any(isinstance(label, str) and _kinds_of(label.strip()) == {str} for label in labels):
+        return (str,)
+    return KINDS
+
+
+def grouped_labels(grouping: Grouping | None) -> list[Any]:
+    """Return the classes that a grouping names."""
+    if grouping is None:
+        return []
+    return [label for members in grouping.steps[0].groups.values() for label in members]
+
+
+def has_codes(texts: Any) -> bool:
+    """True if a text of an Arrow array has leading zeros, or is an integer of more than 64 bits."""
+    distinct = texts.unique().drop_null()
+    return any(_is_code(text.strip()) for text in distinct.to_pylist())
+
+
+def _kinds_of(text: str) -> set[type]:
+    kinds: set[type] = {str}
+    if text in _BOOLEANS:
+        kinds.add(bool)
+    if _INTEGER.fullmatch(text) and int(text) in _INT64:
+        kinds.add(int)
+    if _is_exact_float(text):
+        kinds.add(float)
+    return kinds
+
+
+def _is_exact_float(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    if value != value or repr(value) == text:  # NaN has many spellings, and is a missing label in all of them
+        return True
+    return _WHOLE.fullmatch(text) is not None and value.is_integer() and abs(value) <= _EXACT
+
+
+def _is_code(text: str) -> bool:
+    if _CODE.fullmatch(text):
+        return True
+    return _INTEGER.fullmatch(text) is not None and int(text) not in _INT64
