@@ -379,7 +379,7 @@ class Moved:
         if samples is None:
             return None
         with np.errstate(all="ignore"):
-            value = term.metric.of_each(samples) if term.k is not None else term.metric.number(samples.argument())
+            value: Any = term.metric.of_each(samples) if term.k is not None else term.metric.number(samples.argument())
             padded = term._replace(samples=samples, value=value)
             found = self._centred(padded) or self._uncentred(padded)
         return None if found[0] is None else (value, found[0])
