@@ -91,7 +91,9 @@ class CSVStream(FileStream):
         self.options = options
         self.has_blanks = has_blanks
         self.connection = connection
-        super().__init__(self._read([]), connection)
+        guessed = connection.read_csv(files, **options)
+        self.clean_names = {raw: raw.strip() if has_blanks else raw for raw in guessed.columns}
+        super().__init__(self._with_clean_names(guessed), connection)
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
         """The same rows, in which labels, ids and segments have a kind that keeps every text."""
@@ -112,11 +114,12 @@ class CSVStream(FileStream):
 
     def _read(self, texts: Collection[str]) -> Any:
         """The relation with clean names, in which these columns are texts."""
-        guessed = self.connection.read_csv(self.files, **self.options)
-        clean_names = {raw: raw.strip() if self.has_blanks else raw for raw in guessed.columns}
-        types = {raw: "VARCHAR" for raw, clean in clean_names.items() if clean in texts}
-        relation = self.connection.read_csv(self.files, **self.options, dtype=types) if types else guessed
-        return relation.project(", ".join(f"{quoted(raw)} AS {quoted(clean)}" for raw, clean in clean_names.items()))
+        types = {raw: "VARCHAR" for raw, clean in self.clean_names.items() if clean in texts}
+        return self._with_clean_names(self.connection.read_csv(self.files, **self.options, dtype=types))
+
+    def _with_clean_names(self, relation: Any) -> Any:
+        renamed = [f"{quoted(raw)} AS {quoted(clean)}" for raw, clean in self.clean_names.items()]
+        return relation.project(", ".join(renamed))
 
     def _converted(self, name: str, kind: type | None) -> str:
         """A column in SQL; None keeps its type."""

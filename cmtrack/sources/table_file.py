@@ -83,11 +83,11 @@ def _csv_frame(
     kinds |= kinds_of_labels({name: lossless[name] for name in labels}, label_kinds)
     for name, kind in kinds.items():
         frame[name] = _as_kind(frame[name], kind, strip=header.has_blanks)
-    others = [name for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
+    others = [str(name) for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
     if names is None and others:  # attributes of rows, of which some may be codes
         written = _read_csv(path, header, others, missing, others)
         codes = [name for name in others if has_codes(_arrow(written[name]))]
-        frame[codes] = written[codes]
+        frame = frame.assign(**{name: written[name] for name in codes})
     return frame
 
 
