@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import Reason, Traits, split, why_apart, why_unpaired
+from cmtrack.comparison.comparability import Reason, Traits, rows_by_digests, split, why_apart, why_unpaired
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constant_evaluation
 from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.ranking import Ranked, Ranking, decided, means
@@ -61,7 +61,7 @@ class Blocks:
         """
         by_rows: dict[object, list[str]] = {}
         for block, one in evaluations.items():
-            by_rows.setdefault((one.labels_digest, one.statistics.row_ids), []).append(block)
+            by_rows.setdefault(rows_by_digests(one), []).append(block)
         held = [one.statistics for one in evaluations.values()]
         by_name = _FOLD.search(self.by) is not None
         # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.grouping.step import same_label
 from cmtrack.names import distinct, quoted
+from cmtrack.rows.join import hashed_ids
 from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -45,6 +50,11 @@ class Reason(Enum):
     # not row by row
     OTHER_ROWS = "the evaluations are of different rows (their labels' digests differ)"
     OTHER_IDS = "the evaluations are of different rows (their row ids differ)"
+    ROW_ORDER = "the rows are in another order"
+    ORDER_WITHOUT_IDS = "the rows are in another order, and their ids were not kept"
+    ORDER_OF_HASHES = "the rows are in another order, and only the ids of one evaluation are hashed"
+    REPEATED_IDS = "the rows are in another order, and some of their ids repeat"
+    RELABELLED = "the evaluations have other actual labels for some of the same row ids"
     FIRST_WITHOUT_ROWS = "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
     SECOND_WITHOUT_ROWS = "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
     LABEL_ORDER = "the labels are in another order: {first} and {second}"
@@ -66,6 +76,7 @@ class Traits:
 
     ``content``: of the rows' labels, in no order.
     ``order``: of the labels in their order; None where that is not known, as of tables.
+    ``id_set``: of the row ids, in no order.
     ``outdated``: whether the digest of the labels can be compared with none of today's.
     ``label_texts``: the labels as texts, which are equal if the labels differ in kind only.
     """
@@ -73,6 +84,7 @@ class Traits:
     content: object
     order: object = None
     row_ids: object = None
+    id_set: object = None
     kind: str | None = None
     labels: str | None = None
     grouping: str | None = None
@@ -89,13 +101,17 @@ class Traits:
         cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None, costs: str | None
     ) -> Traits:
         """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
+        design: dict[str, Any] = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
+        id_set: object = row_ids
+        if row_ids is not None:
+            with suppress(ValueError):
+                id_set = _in_no_order(LabelDigest.parse(row_ids))
         try:
             parsed = LabelDigest.parse(digest or "")
         except ValueError:
-            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "", costs=costs or "")
+            return cls(digest, None, row_ids, id_set, **design)
         order = parsed if parsed.ordered else None
-        design: dict[str, Any] = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
-        return cls(parsed.content_only, order, row_ids, **design)
+        return cls(parsed.content_only, order, row_ids, id_set, **design)
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
@@ -108,6 +124,7 @@ class Traits:
             digest.content_only,
             digest if digest.ordered else None,
             evaluation.statistics.row_ids,
+            _in_no_order(evaluation.statistics.row_ids),
             "labels" if isinstance(evaluation, Evaluation) else "sets",
             labels=repr(sorted(map(repr, labels))),
             label_texts=repr(sorted(map(str, labels))),
@@ -128,8 +145,9 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     """All reasons why two evaluations are not comparable.
 
     Two evaluations are of the same data where their labels' digests are equal and their row ids are not known to
-    differ. Digests of tables know no order: without row ids they say that there are as many rows of each label, and a
-    table is ranked with tables and arrays on that ground alone, with errors that take no advantage of pairs.
+    differ. The same row ids may be in another order, and the labels with them. Digests of tables know no order: without
+    row ids they say that there are as many rows of each label, and a table is ranked with tables and arrays on that
+    ground alone, with errors that take no advantage of pairs.
 
     ``first``, ``second``: of evaluations, or of what a store lists of them.
     ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
@@ -155,7 +173,13 @@ def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | N
 
 
 def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None:
-    """Reason why two evaluations cannot be compared row by row; None where they can."""
+    """Reason why two evaluations cannot be compared row by row; None where they can.
+
+    The second one must have its rows in the order of the first: :func:`in_order_of`.
+    """
+    if _are_in_other_orders(first, second):
+        places = _places_by_id(first, second)
+        return places if isinstance(places, Reason) else Reason.ROW_ORDER
     if first.labels_digest != second.labels_digest:
         return Reason.OTHER_ROWS
     ids = first.statistics.row_ids, second.statistics.row_ids
@@ -211,10 +235,10 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
         parts[:] = [part for part in parts if part not in joined] + [[one, *(t for part in joined for t in part)]]
     settled: list[list[Traits]] = []
     for part in (part for parts in by_content.values() for part in parts):
-        several = len({one.row_ids for one in part} - {None}) > 1
+        several = len({one.id_set for one in part} - {None}) > 1
         by_ids: dict[object, list[Traits]] = {}
         for one in part:
-            by_ids.setdefault(one.row_ids if several else None, []).append(one)
+            by_ids.setdefault(one.id_set if several else None, []).append(one)
         settled += by_ids.values()
     home = {one: place for place, part in enumerate(settled) for one in part}
     out: dict[int, list[Item]] = {}
@@ -225,6 +249,8 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
 
 def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
     """The evaluations, those of the same classes with them in one order: that of most, of several the sorted one.
+
+    Rows of the same ids are also in one order.
 
     Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a metric of a class has
     one name.
@@ -239,25 +265,136 @@ def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEva
         classes = frozenset(labels)
         order = labels if len(kinds[classes]) == 1 else tuple(map(same_label, labels))
         chosen.setdefault(classes, order)
-    return {
-        name: evaluation.with_label_order(chosen[frozenset(evaluation.labels)])
-        if isinstance(evaluation, Evaluation)
-        else evaluation
-        for name, evaluation in evaluations.items()
-    }
+    return _with_rows_in_one_order(
+        {
+            name: evaluation.with_label_order(chosen[frozenset(evaluation.labels)])
+            if isinstance(evaluation, Evaluation)
+            else evaluation
+            for name, evaluation in evaluations.items()
+        }
+    )
+
+
+def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
+    """The evaluations, those of the same row ids with their rows in the order that most of them have."""
+    orders = Counter(evaluation.labels_digest for evaluation in evaluations.values())
+    leading: dict[object, BaseEvaluation] = {}
+    sort_keys: dict[object, tuple[int, str]] = {}
+    for evaluation in evaluations.values():
+        if _ids_of(evaluation) is None:
+            continue
+        rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
+        # Of orders that as many evaluations have, the digests decide: the order of the runs must not.
+        sort_key = (-orders[evaluation.labels_digest], str(evaluation.statistics.row_ids))
+        if rows_and_classes not in leading or sort_key < sort_keys[rows_and_classes]:
+            leading[rows_and_classes] = evaluation
+            sort_keys[rows_and_classes] = sort_key
+    out = {}
+    for name, evaluation in evaluations.items():
+        rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
+        first = leading.get(rows_and_classes)
+        out[name] = evaluation if first is None else in_order_of(first, evaluation)
+    return out
 
 
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
-    """The second evaluation, with its classes in the first one's order where they are the same."""
-    if isinstance(first, Evaluation) and isinstance(second, Evaluation) and set(first.labels) == set(second.labels):
-        return cast("Comparable", second.with_label_order(first.labels))
-    return second
+    """The second evaluation, with its classes and its rows in the first one's order where they are the same.
+
+    Rows are put in order by their ids, if both evaluations keep them and agree on the actual label of each id.
+    """
+    if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
+        return second
+    ordered: Evaluation = second
+    if set(first.labels) == set(second.labels):
+        ordered = second.with_label_order(first.labels)
+    if _are_in_other_orders(first, ordered):
+        places = _places_by_id(first, ordered)
+        if not isinstance(places, Reason):
+            ordered = _with_row_order(first, ordered, places)
+    return cast("Comparable", ordered)
+
+
+def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
+    """True for two evaluations with the same row ids and as many rows of each label, in different orders."""
+    ids, other_ids = first.statistics.row_ids, second.statistics.row_ids
+    if ids is None or other_ids is None or ids == other_ids:
+        return False
+    if _in_no_order(ids) != _in_no_order(other_ids):
+        return False
+    return first.statistics.digest.content_only == second.statistics.digest.content_only
+
+
+def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
+    """The digest of the set of row ids; the digest itself where its version wrote none of the set."""
+    if row_ids is None or not row_ids.content:
+        return row_ids
+    return row_ids.content_only
+
+
+def rows_by_digests(evaluation: BaseEvaluation) -> tuple[str, object]:
+    """What digests tell of the rows of an evaluation, equal for the same rows: if they have ids, in any order."""
+    digest, row_ids = evaluation.statistics.digest, evaluation.statistics.row_ids
+    return str(digest if row_ids is None else digest.content_only), _in_no_order(row_ids)
+
+
+def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
+    rows = evaluation.rows
+    return rows.ids if isinstance(rows, Predictions) else None
+
+
+def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | Reason:
+    """The row of the second evaluation with the id of each row of the first, or the reason why rows have no pair."""
+    if first.rows is None:
+        return Reason.FIRST_WITHOUT_ROWS
+    if second.rows is None:
+        return Reason.SECOND_WITHOUT_ROWS
+    if first.labels != second.labels:
+        return _why_other_labels(first.labels, second.labels)
+    ids, other_ids = _ids_of(first), _ids_of(second)
+    if ids is None or other_ids is None:
+        return Reason.ORDER_WITHOUT_IDS
+    hashed = ids.hashed or other_ids.hashed
+    try:
+        keys = [_keys_of(one, hashed) for one in (ids, other_ids)]
+    except ValueError:  # there is no key of the hashes
+        return Reason.ORDER_OF_HASHES
+    order, other_order = (np.argsort(one, kind="stable") for one in keys)
+    ascending = keys[0][order]
+    if (ascending[1:] == ascending[:-1]).any():
+        return Reason.REPEATED_IDS
+    if not np.array_equal(ascending, keys[1][other_order]):
+        return Reason.OTHER_IDS
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = other_order
+    rows, other_rows = cast("Predictions", first.rows), cast("Predictions", second.rows)
+    if not np.array_equal(rows.actual, other_rows.actual[places]):
+        return Reason.RELABELLED
+    return places
+
+
+def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
+    """What tells rows apart in two evaluations, shape (n,): hashes if one has them, else texts, as in files."""
+    if ids.hashed:
+        return ids.values
+    return hashed_ids(ids.values) if hashed else np.array(list(map(str, ids.values.tolist())))
+
+
+def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> Evaluation:
+    """The second evaluation with its rows at these places, which are those of the first; no number changes."""
+    rows = cast("Predictions", second.rows).take(places)
+    strata = second.of_rows.strata
+    facts = second.of_rows if strata is None else replace(second.of_rows, strata=strata[places])
+    statistics = replace(second.statistics, digest=first.statistics.digest, row_ids=first.statistics.row_ids)
+    return replace(second, rows=rows, statistics=statistics, of_rows=facts)
 
 
 def _other_data(first: Traits, second: Traits) -> bool:
-    if first.content != second.content or (None not in (first.order, second.order) and first.order != second.order):
+    if first.content != second.content:
         return True
-    return None not in (first.row_ids, second.row_ids) and first.row_ids != second.row_ids
+    other_order = None not in (first.order, second.order) and first.order != second.order
+    if None in (first.row_ids, second.row_ids) or first.row_ids == second.row_ids:
+        return other_order
+    return first.id_set != second.id_set  # the same ids may be in another order, and their labels with them
 
 
 # -- a grouping for several evaluations --------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
         raise ValueError(f"two runs must be named, got {quoted(first)} twice")
     other = in_order_of(one, other)
     reason = why_unpaired(one, other)
-    if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS):
+    if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS, Reason.RELABELLED):
         shared = _by_id({first: one, second: other})
         if shared is not None:
             warnings.warn(shared[1], UserWarning, stacklevel=4)

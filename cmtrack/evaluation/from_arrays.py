@@ -104,8 +104,8 @@ def evaluate(
         Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
         groups of dependent rows.
     row_ids : array-like of shape (n,), optional
-        Names of the rows. Paired comparisons check that they are the same; without them they check the sequence of
-        labels.
+        Names of the rows. Paired comparisons check that they are the same, and pair rows in another order by them;
+        without them they check the sequence of labels.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of a pair a tuple of
         names stands for the crossings of these columns: ``(frame, ["region", ("region", "age_band")])``. Missing values

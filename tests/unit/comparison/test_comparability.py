@@ -28,6 +28,7 @@ PREDICTED = np.where(np.arange(12) % 5 == 0, (Y + 1) % 4, Y)
 TWO = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
 ODD = Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity")
 IDS = [f"row {k}" for k in range(12)]
+OTHER_IDS = [f"row {k}" for k in range(12, 24)]
 NOTHING, GROUPING, POSITIVE = frozenset(), frozenset({"grouping"}), frozenset({"positive"})
 COSTS = frozenset({"costs"})
 
@@ -86,7 +87,8 @@ CASES = {
         Reason.SAMPLE_WEIGHTS,
     ),
     "row ids on one side": (made(), made(row_ids=IDS), NOTHING, None, None),
-    "other row ids": (made(row_ids=IDS), made(row_ids=IDS[::-1]), NOTHING, Reason.DATA, Reason.OTHER_IDS),
+    "other row ids": (made(row_ids=IDS), made(row_ids=OTHER_IDS), NOTHING, Reason.DATA, Reason.OTHER_IDS),
+    "row ids of other labels": (made(row_ids=IDS), made(row_ids=IDS[::-1]), NOTHING, None, Reason.RELABELLED),
     "a table and an array": (of_table(made()), made(), NOTHING, None, Reason.OTHER_ROWS),
     "a table and an array in another order": (of_table(made()), OTHER_ORDER, NOTHING, None, Reason.OTHER_ROWS),
     "a table of other rows": (of_table(made((Y + (Y == 0)) % 4)), made(), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
@@ -228,7 +230,7 @@ def test_a_family_evaluation_stands_apart_by_its_kind():
 
 
 def test_rows_with_two_sets_of_ids_leave_those_without_ids_alone():
-    plain, one, other = made(), made(row_ids=IDS), made(row_ids=IDS[::-1])
+    plain, one, other = made(), made(row_ids=IDS), made(row_ids=OTHER_IDS)
     assert [len(part) for part in split([plain, one], Traits.of, NOTHING)] == [2]
     assert [len(part) for part in split([plain, one, other, one], Traits.of, NOTHING)] == [1, 2, 1]
 
