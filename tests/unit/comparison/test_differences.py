@@ -148,9 +148,11 @@ def test_row_ids_tell_rows_of_equal_labels_apart():
     first, same = evaluate(y, y_prob=p, row_ids=ids), evaluate(y, y_prob=q, row_ids=ids)
     assert paired_differences(first, same).paired
     assert paired_differences(first, evaluate(y, y_prob=q)).paired
-    other = paired_differences(first, evaluate(y, y_prob=q, row_ids=ids[::-1]))
-    assert not other.paired
-    assert "row ids differ" in other.reason
+    other_ids = [f"visitor {i}" for i in range(400)]
+    for row_ids, reason in ((other_ids, "row ids differ"), (ids[::-1], "other actual labels for some of the same")):
+        other = paired_differences(first, evaluate(y, y_prob=q, row_ids=row_ids))
+        assert not other.paired
+        assert reason in other.reason
     halves = [evaluate(y[part], y_prob=p[part], row_ids=ids[part]) for part in (slice(150), slice(150, 400))]
     assert (halves[0] + halves[1]).statistics.row_ids == first.statistics.row_ids
     with pytest.raises(ValueError, match="row_ids must not repeat, got 'a' more than once"):
