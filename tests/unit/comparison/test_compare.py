@@ -240,7 +240,7 @@ def test_row_ids_that_differ_are_different_data():
     ids = np.arange(len(y))
     evaluations = {
         "a": evaluate(y, y_prob=p, row_ids=ids),
-        "b": evaluate(y, y_prob=q, row_ids=ids[::-1]),
+        "b": evaluate(y, y_prob=q, row_ids=ids + len(y)),
         "c": evaluate(y, y_prob=q, row_ids=ids),
     }
     assert sorted(len(r.runs) for r in compare(evaluations, rank_by=MCC).rankings) == [1, 2]
