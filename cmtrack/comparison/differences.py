@@ -365,10 +365,22 @@ def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
     return table[:, [evaluation.labels.index(evaluation.positive)]]
 
 
+def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return two tables of scores less what all rows share, unless both are probabilities.
+
+    Decision values around 1e10 that differ by 1 are equal but for rounding only if they were rounded that far.
+    """
+    if min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1:
+        return first, second
+    centre = np.median(first, axis=0)
+    return first - centre, second - centre
+
+
 def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> bool:
     """True if two tables of probabilities are equal up to the precision of float32."""
     if first is None or second is None or first.shape != second.shape:
         return False
+    first, second = _on_one_scale(first, second)
     for rows in (slice(0, _FIRST_ROWS), slice(_FIRST_ROWS, None)):
         if not np.allclose(first[rows], second[rows], rtol=FLOAT32, atol=0.0, equal_nan=True):
             return False

@@ -71,7 +71,10 @@ class Accumulator:
     ) -> None:
         self.spec = Spec.of(options, Accumulator)
         self.labels = number_labels({"labels": list(labels)}, labels).labels
-        self._step = self._deciding(["y_prob"])
+        step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
+        # Whether the threshold is on the scale of probabilities is not known before the first batch.
+        scores_name = "y_score" if len(self.labels) == 2 else "y_prob"
+        self._step = deciding(step, self.spec.threshold, self.labels, [scores_name])
         self._prices = prices_of(self.spec, self.labels)
         self._given: tuple[str, ...] | None = None
         self._weights_are: str | None = None

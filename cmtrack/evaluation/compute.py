@@ -34,7 +34,7 @@ from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.inputs import check_threshold_of_probabilities, listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
@@ -103,11 +103,19 @@ def deciding(
     """
     if threshold is None:
         return step
-    if "y_prob" not in given or "y_pred" in given:
+    if not {"y_prob", "y_score"} & set(given) or "y_pred" in given:
         got = " and ".join(name for name in given if name != "y_true")
         raise ValueError(
-            f"threshold needs y_prob and no y_pred, because it makes the predictions from y_prob; got {got}"
+            "threshold needs y_prob or y_score and no y_pred, because it makes the predictions from the scores; "
+            f"got {got}"
         )
+    if "y_score" in given and len(labels) > 2:
+        raise ValueError(
+            f"threshold={threshold:g} needs y_prob, since decision values of {len(labels)} classes have no sum; "
+            "give the predictions as y_pred"
+        )
+    if "y_prob" in given:
+        check_threshold_of_probabilities(threshold)
     if step is None:
         raise ValueError(
             f"threshold={threshold:g} needs two classes or a grouping step of two groups, got {len(labels)} classes"

@@ -71,7 +71,6 @@ from cmtrack.statistics.collected import Statistics, with_decisions, with_segmen
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.inputs import FloatArray, as_shares, listed, shares_of
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
 
@@ -360,8 +359,7 @@ class Evaluation(BaseEvaluation):
     @property
     def roc(self) -> RocCurve | None:
         """The ROC of the positive group; None without its scores, and of three classes or more without a grouping."""
-        curve = self._computed.roc
-        return curve if curve is None else replace(curve, thresholds=self._as_given(curve.thresholds))
+        return self._computed.roc
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
@@ -371,12 +369,7 @@ class Evaluation(BaseEvaluation):
             return None
         interval, curve = self.intervals.get("binary/average_precision"), precision_recall(table)
         point = (self.metrics["binary/recall"], self.metrics["binary/precision"])
-        curve = replace(curve, average_precision_interval=interval, positive=self.positive, operating_point=point)
-        return replace(curve, thresholds=self._as_given(curve.thresholds))
-
-    def _as_given(self, thresholds: FloatArray) -> FloatArray:
-        """Thresholds of scores between 0 and 1 as decision values, where these were given."""
-        return to_decisions(thresholds) if self.statistics.ranking_only else thresholds
+        return replace(curve, average_precision_interval=interval, positive=self.positive, operating_point=point)
 
     @cached_property
     def gains(self) -> GainsCurve | None:

@@ -58,8 +58,8 @@ def rows_where(
 ) -> pd.DataFrame:
     """The rows behind a number: those of a cell, of a segment, the wrong ones that are certain.
 
-    Every condition narrows the choice. The most certain rows come first, by the probability of the predicted class;
-    without probabilities, and among equals, the first ones.
+    Every condition narrows the choice. The most certain rows come first, by the probability or the decision value of
+    the predicted class; without scores, and among equals, the first ones.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def rows_where(
     -------
     DataFrame
         row (from 0), id, weight and group where there are some, actual, predicted, probability (of the predicted
-        class), probability_actual (of the label), the segments, and the columns of the table. ``attrs["total"]`` is
-        the number of rows that meet the conditions.
+        class) and probability_actual (of the label) if there are probabilities, the segments, and the columns of the
+        table. ``attrs["total"]`` is the number of rows that meet the conditions.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
 
 
 def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
-    """Probability of the predicted class, or of the label, of some rows; None without probabilities."""
+    """Probability, or decision value, of the predicted class, or of the label, of some rows; None without scores."""
     if rows.probabilities is None:
         return None
     return np.asarray(rows.probabilities[places, (rows.actual if label else rows.predicted)[places]])
@@ -203,7 +203,7 @@ def frame_of(
     for name, side in sides.items():
         end = f"_{name}" if name else ""
         columns[f"predicted{end}"] = labels[side.predicted[places]]
-        if side.probabilities is not None:
+        if side.source is not None and not side.source.ranking_only:
             columns[f"probability{end}"] = certainty(side, places)
             columns[f"probability_actual{end}"] = certainty(side, places, label=True)
     for one in rows.segments:

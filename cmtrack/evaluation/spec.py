@@ -167,6 +167,7 @@ class Spec(Question):
         "float or Threshold, optional",
         "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
         "probability reaches this, and inside the chosen group the most probable class; with infinity it never is. "
+        "With ``y_score`` of two classes it is a decision value. "
         "By default the most probable of all classes is predicted. The result of :meth:`Evaluation.threshold`, "
         "which chooses one, may be given. ``y_pred`` must then not be given.",
         check=_threshold,

@@ -24,11 +24,13 @@ from cmtrack.statistics import LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, count_pairs
+from cmtrack.statistics.decision_cells import given_to_old
 from cmtrack.statistics.inputs import (
     FREQUENCY,
     SAMPLING,
     FloatArray,
     IntArray,
+    check_threshold_of_probabilities,
     not_whole,
 )
 from cmtrack.statistics.labels import encode_row_ids
@@ -88,6 +90,8 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     elif (weights_are == SAMPLING) != (statistics.squares is not None):
         raise ValueError(f"{weights_are} weights must have squares if they are sampling weights, and only then")
     spec = replace(spec, extra_metrics=extra, weights_are=weights_are)
+    if spec.threshold is not None and not statistics.ranking_only:
+        check_threshold_of_probabilities(spec.threshold)
     if data.get(_LABELS_HASHED) != _BY_VALUE and spec.none is None and _has_numbers_like_integers(labels):
         statistics = _with_digest_of_values(statistics, weights_are)
     scored_step(labels, spec.grouping, spec.positive)  # they must go together
@@ -239,7 +243,16 @@ def predictions_size(rows: Predictions | SpanRows) -> int:
         return len(rows.matches) * 16
     columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
     ids = rows.ids.values.nbytes if rows.ids is not None and rows.ids.stored else 0
-    return len(rows) * (8 + 4 * columns + sum(_code_type(one).itemsize for one in rows.segments)) + ids
+    return (
+        len(rows) * (8 + _score_type(rows).itemsize * columns + sum(_code_type(one).itemsize for one in rows.segments))
+        + ids
+    )
+
+
+def _score_type(rows: Predictions) -> np.dtype[Any]:
+    """The type of stored probabilities, or of decision values."""
+    is_decision = rows.source is not None and rows.source.ranking_only
+    return np.dtype(np.float64 if is_decision else np.float32)
 
 
 def _code_type(segments: SegmentRows) -> np.dtype[Any]:
@@ -250,7 +263,8 @@ def _code_type(segments: SegmentRows) -> np.dtype[Any]:
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
     """Write columns y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>``, and stored row ids.
 
-    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32. Of segments
+    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32, decision
+    values float64, since those far from 0 would be tied in single precision. Of segments
     the places in :attr:`SegmentCounts.values` of the evaluation's statistics are written, which hold their values.
     """
     pa, _ = archive.parquet()
@@ -268,8 +282,9 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
         hashed = rows.ids.hashed
         table[_HASHES if hashed else _IDS] = rows.ids.values if hashed else list(map(str, rows.ids.values.tolist()))
     if rows.probabilities is not None:
+        kind = _score_type(rows)
         for k, label in enumerate(rows.labels):
-            table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
+            table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(kind)
     for one in rows.segments:
         table[f"{_SEGMENT}{one.name}"] = one.codes.astype(_code_type(one))
     archive.write_table(path, table)
@@ -314,7 +329,10 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
         if columns[0] in table.column_names:
-            probabilities = np.column_stack([table[c].to_numpy() for c in columns]).astype(np.float64)
+            given = np.column_stack([table[c].to_numpy() for c in columns])
+            probabilities = given.astype(np.float64)
+            if evaluation.statistics.ranking_only and given.dtype == np.float32:  # cmtrack 0.2 wrote them
+                probabilities = given_to_old(probabilities)
         optional = {name: table[name].to_numpy() if name in table.column_names else None for name in numbers}
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
@@ -326,10 +344,8 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
         normalize = DECISIONS if ranking_only else False
-        given = as_probabilities(
-            probabilities, evaluation.labels, expected, False, "the predictions", normalize, ranking_only
-        )
-        probabilities = given.array
+        read = as_probabilities(probabilities, evaluation.labels, expected, what="the predictions", normalize=normalize)
+        probabilities = read.array
     rows = Predictions.from_arrays(
         evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
     )

@@ -23,7 +23,6 @@ from cmtrack.metrics.samples import Weighted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.collected import accepted_within
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -178,19 +177,8 @@ def with_channels(scores: ScoreCounts) -> ScoreCounts:
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
-    """The place of each row, shape (n,), among the channels and scores in one.
-
-    It is the nearest score's: rows that are kept in single precision have scores beside those that were counted.
-    """
-    values = scores.values
-    if not scores.exact:
-        return np.asarray(channel * len(values) + cells_of(score))
-    place = np.searchsorted(values, score).clip(max=len(values) - 1)
-    beside = np.flatnonzero(values[place] != score)
-    above, below = place[beside], np.maximum(place[beside] - 1, 0)
-    scores_beside = score[beside]
-    place[beside] = np.where(scores_beside - values[below] < values[above] - scores_beside, below, above)
-    return np.asarray(channel * len(values) + place)
+    """The place of each row, shape (n,), among the channels and scores in one."""
+    return np.asarray(channel * len(scores.values) + scores.places_of(score))
 
 
 class Calls(NamedTuple):

@@ -71,8 +71,8 @@ def channels_of(n_classes: int) -> int:
 class ClassTally(ScoreTally):
     """Accumulator of counts of each class's probabilities."""
 
-    def __init__(self, n_classes: int, limit: int) -> None:
-        super().__init__(n_classes, channels_of(n_classes), limit)
+    def __init__(self, n_classes: int, limit: int, of_decisions: bool = False) -> None:
+        super().__init__(n_classes, channels_of(n_classes), limit, of_decisions)
 
     def add_block(self, block: ClassBlock, values: FloatArray, single: npt.NDArray[Any]) -> None:
         """Count one block of probabilities (K, b) in the order of its classes; ``single``: as they came."""

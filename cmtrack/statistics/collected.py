@@ -149,7 +149,19 @@ class Statistics:
         for name in data:
             if name not in read:
                 raise ValueError(f"a statistic must be one that this version knows, got {name!r:.80}")
-        return cls(**{name: read[name](value, labels) for name, value in data.items()})
+        return cls(**{name: read[name](value, labels) for name, value in data.items()})._with_decisions_as_given()
+
+    def _with_decisions_as_given(self) -> Statistics:
+        """Decision values of a file of cmtrack 0.2, which has them between 0 and 1, on their own scale."""
+        if not self.ranking_only:
+            return self
+        scores = self.scores
+        if scores is not None and scores.dropped_bits is None:
+            scores = scores.of_decisions()
+        by_class = self.class_scores
+        if by_class is not None and by_class.tables[0].dropped_bits is None:
+            by_class = replace(by_class, tables=tuple(table.of_decisions() for table in by_class.tables))
+        return replace(self, scores=scores, class_scores=by_class)
 
     @property
     def ranking_only(self) -> bool:

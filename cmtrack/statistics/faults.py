@@ -11,6 +11,7 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
+from cmtrack.statistics.decision_cells import LARGEST
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FREQUENCY, WHOLE, FloatArray, IntArray, not_whole
 from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
@@ -98,7 +99,7 @@ class Faults:
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
         """The faults with those of columns of probabilities."""
-        ends = (-np.inf, np.inf) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
+        ends = (-LARGEST, LARGEST) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
         faults = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
         if len(columns) < 2 or normalize == DECISIONS:
             return faults
@@ -176,6 +177,11 @@ class Faults:
             if self.scores.outside[column]:
                 low, high = self.scores.low[column], self.scores.high[column]
                 rows = f"{self.scores.outside[column]} of {self.n_rows} rows ({part})"
+                if normalize == DECISIONS:
+                    got = high if high > LARGEST else low
+                    raise ValueError(
+                        f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, got {got} and the like in {rows}"
+                    )
                 raise ValueError(out_of_range(what, f"{low if low < -ROUNDING else high} and the like in {rows}"))
         if self.off:
             raise ValueError(

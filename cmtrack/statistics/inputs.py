@@ -264,15 +264,24 @@ def _taken(values: Any, part: str, name: str, order: Any) -> Any:
 
 
 def check_threshold(threshold: Any) -> float | None:
-    """Validate a threshold: a number from 0 to 1, infinity, or None."""
+    """Validate a threshold: a finite number, infinity, or None."""
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
         raise TypeError(f"threshold must be a number or a Threshold, got {threshold!r:.60}")
     value = float(threshold)
-    if not (0 <= value <= 1 or value == math.inf):
-        raise ValueError(f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}")
+    if not (math.isfinite(value) or value == math.inf):
+        raise ValueError(f"threshold must be finite, or infinity, got {threshold!r}")
     return value
+
+
+def check_threshold_of_probabilities(threshold: float) -> None:
+    """Validate a threshold of probabilities: a number from 0 to 1, or infinity."""
+    if not (0 <= threshold <= 1 or threshold == math.inf):
+        raise ValueError(
+            f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}; decision values, which have "
+            "other thresholds, go to y_score"
+        )
 
 
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:

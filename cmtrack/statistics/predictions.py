@@ -73,7 +73,7 @@ class Predictions:
         clusters: IntArray | None = None,
         ranking_only: bool = False,
     ) -> Predictions:
-        """Rows from class numbers (n,) and probabilities (n, K), or decision values between 0 and 1."""
+        """Rows from class numbers (n,) and probabilities (n, K), or decision values."""
         source = None if probabilities is None else in_memory(probabilities, ranking_only)
         return cls(labels, Codes(actual), Codes(predicted), source, weights, clusters)
 
@@ -109,5 +109,5 @@ class Predictions:
 
     @property
     def probabilities(self) -> FloatArray | None:
-        """Probabilities of each row, shape (n, K), float64."""
+        """Probabilities, or decision values, of each row, shape (n, K), float64."""
         return None if self.source is None else self.source.array

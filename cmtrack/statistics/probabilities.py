@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import blocks
+from cmtrack.statistics.decision_cells import LARGEST
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names, listed, to_numbers
 from cmtrack.statistics.room import room
 
@@ -23,9 +24,6 @@ Normalize: TypeAlias = bool | str
 _GATHERED = 1 << 14
 """Values that are read in another order at a time, so that they stay in cache."""
 _BLOCK_VALUES = 1 << 20
-_FAR = 1e6
-_NEAR = 1e-6
-"""Sizes of decision values beyond which two that differ may become one number between 0 and 1."""
 DECISIONS = "decisions"
 """What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
 
@@ -45,10 +43,8 @@ class Probabilities:
         The columns side by side, where they are at hand.
     normalize : "warn", True or False, default False
         Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1. :data:`DECISIONS`:
-        the columns are decision values, which :func:`from_decisions` puts between 0 and 1; they need not sum to 1, and
-        serve metrics of ranking only.
-    placed : bool, default False
-        Whether decision values are between 0 and 1 already.
+        the columns are decision values, which stay as they are; they need not sum to 1, and serve metrics of ranking
+        only. A single column's counterpart has the other sign.
     """
 
     def __init__(
@@ -58,9 +54,7 @@ class Probabilities:
         what: str = "y_prob",
         whole: npt.NDArray[Any] | None = None,
         normalize: Normalize = False,
-        placed: bool = False,
     ) -> None:
-        self._placed = placed
         self.columns = tuple(columns)
         self.first = first
         self.what = what
@@ -75,7 +69,7 @@ class Probabilities:
         """Some of the rows, unchecked like the others until they are read."""
         whole = None if self._whole is None else self._whole[rows]
         columns = [column[rows] for column in self.columns] if whole is None else list(whole.T)
-        return Probabilities(columns, self.first, self.what, whole, self.normalize, self._placed)
+        return Probabilities(columns, self.first, self.what, whole, self.normalize)
 
     @property
     def n_classes(self) -> int:
@@ -98,7 +92,7 @@ class Probabilities:
             columns, first = self.columns, self.first == (place[0] == 0)
         else:
             columns, first = tuple(self.columns[k] for k in place), self.first
-        ordered = Probabilities(columns, first, self.what, normalize=self.normalize, placed=self._placed)
+        ordered = Probabilities(columns, first, self.what, normalize=self.normalize)
         ordered._scales = self._scales
         return ordered
 
@@ -122,11 +116,10 @@ class Probabilities:
                 else:
                     target[...] = column[rows] if order is None else column[rows].take(order)
         if self.ranking_only:
-            self._check_finite(targets, rows, order)
-            if not self._placed:
-                placed = from_decisions(targets)
-                self._check_told_apart(targets, placed)
-                targets[...] = placed
+            self._check_finite(targets, rows, order, most=LARGEST)
+            if len(self.columns) == 1:
+                np.negative(targets[0], out=out[1 if self.first else 0])
+            return out
         low, high = given.min(), given.max()
         if given is not targets:
             targets[...] = given
@@ -135,7 +128,7 @@ class Probabilities:
             given = np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
         if len(self.columns) == 1:
             np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
-        elif not self.ranking_only:
+        else:
             sums = given.sum(axis=0)  # in single precision they tell of most blocks that nothing is off
             near = ROW_SUM_TOLERANCE - ROUNDING * len(targets)
             if max(1 - sums.min(), sums.max() - 1) > near and self._scale(targets, rows, order):
@@ -172,30 +165,15 @@ class Probabilities:
             for rows in blocks(len(self), self.block_rows)
         )
 
-    def _check_finite(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
-        if not np.isfinite(values).all():
-            value, row = self._first(values, ~np.isfinite(values), rows, order)
+    def _check_finite(self, values: FloatArray, rows: slice, order: IntArray | None, most: float = np.inf) -> None:
+        wrong = ~np.isfinite(values)
+        if wrong.any():
+            value, row = self._first(values, wrong, rows, order)
             raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
-
-    def _check_told_apart(self, values: FloatArray, placed: FloatArray) -> None:
-        """Refuse decision values that differ and are one number between 0 and 1: their order would be lost.
-
-        Only values far from 0, or all very near to it, can be: others are not looked at.
-        """
-        sizes = np.abs(values)
-        if sizes.max() <= _FAR and sizes[sizes > 0].min(initial=1.0) >= _NEAR:
-            return
-        for column, shown in zip(values, placed, strict=True):
-            order = column.argsort()
-            merged = np.flatnonzero((np.diff(column[order]) > 0) & (np.diff(shown[order]) <= 0))
-            if len(merged):
-                first = column[order][merged[0]]
-                second = column[order][merged[0] + 1]
-                raise ValueError(
-                    f"{self.what} must differ enough to be ranked, got {float(first)!r} and {float(second)!r}, which "
-                    "are one number on the scale from 0 to 1 that decision values are kept on: subtract a constant "
-                    "from all of them, or multiply them by one"
-                )
+        wrong = np.abs(values) > most
+        if wrong.any():
+            value, row = self._first(values, wrong, rows, order)
+            raise ValueError(f"{self.what} must lie between -{most:g} and {most:g}, got {value} at row {row}")
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
         self._check_finite(values, rows, order)
@@ -216,13 +194,8 @@ class Probabilities:
     def array(self) -> FloatArray:
         """The checked probabilities of all rows, shape (n, K), float64; not a copy if held in that form."""
         whole = self._whole
-        if (
-            not self.ranking_only
-            and whole is not None
-            and whole.dtype == np.float64
-            and whole.min() >= 0
-            and whole.max() <= 1
-        ):
+        is_whole = whole is not None and whole.dtype == np.float64
+        if is_whole and (self.ranking_only or (whole.min() >= 0 and whole.max() <= 1)):
             self._read_into(None)
             if not self._scales:
                 return whole
@@ -241,22 +214,8 @@ class Probabilities:
 
 
 def in_memory(array: FloatArray, ranking_only: bool = False) -> Probabilities:
-    """Checked probabilities of shape (n, K), or decision values that are between 0 and 1 already."""
-    normalize = DECISIONS if ranking_only else False
-    return Probabilities(list(array.T), whole=array, normalize=normalize, placed=ranking_only)
-
-
-def from_decisions(values: FloatArray) -> FloatArray:
-    """Decision values between 0 and 1, in the same order; 0 becomes 1/2, and two that differ in sign sum to 1."""
-    return 0.5 + 0.5 * values / (1 + np.abs(values))
-
-
-def to_decisions(scores: FloatArray) -> FloatArray:
-    """Inverse of :func:`from_decisions`: the decision values; infinite outside [0, 1]."""
-    signed = 2 * np.clip(scores, 0.0, 1.0) - 1
-    with np.errstate(divide="ignore"):
-        decisions: FloatArray = signed / (1 - np.abs(signed))
-    return decisions
+    """Checked probabilities, or decision values, of shape (n, K)."""
+    return Probabilities(list(array.T), whole=array, normalize=DECISIONS if ranking_only else False)
 
 
 def check_normalize(normalize: Normalize) -> Normalize:
@@ -294,7 +253,6 @@ def as_probabilities(
     first: bool = False,
     what: str = "y_prob",
     normalize: Normalize = False,
-    placed: bool = False,
 ) -> Probabilities:
     """Class probabilities in the order of ``labels``; their values are checked when they are read.
 
@@ -304,14 +262,14 @@ def as_probabilities(
     ``n_rows``: the number of rows that y_true has.
     ``first``: whether a single column is the probability of the first of two labels; else of the second.
     ``what``: the argument's name in error texts.
-    ``normalize``, ``placed``: as in :class:`Probabilities`.
+    ``normalize``: as in :class:`Probabilities`.
     """
     names = column_names(y_prob)
     if names is not None:
         columns = _by_label(what, y_prob, names, labels)
         if len(columns[0]) != n_rows:
             raise ValueError(f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels")
-        return Probabilities(columns, what=what, normalize=normalize, placed=placed)
+        return Probabilities(columns, what=what, normalize=normalize)
     array = to_numbers(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -329,9 +287,9 @@ def as_probabilities(
     if not len(array):
         raise ValueError(f"{what} must not be empty, got shape {array.shape}")
     if array.ndim == 1:
-        return Probabilities([array], first, what, normalize=normalize, placed=placed)
+        return Probabilities([array], first, what, normalize=normalize)
     columns = [array[:, k] for k in range(array.shape[1])]
-    return Probabilities(columns, what=what, whole=array, normalize=normalize, placed=placed)
+    return Probabilities(columns, what=what, whole=array, normalize=normalize)
 
 
 def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> list[npt.NDArray[Any]]:

@@ -139,8 +139,12 @@ class ScorePass:
     def _part(self, limit: int) -> _Part:
         size, few = self.probabilities.n_classes, min(limit, FEW_ROWS)
         few = few if len(self.actual) <= few else 0
+        of_decisions = self.probabilities.ranking_only
         return _Part(
-            TopTally(size), ScoreTally(1, 4, limit), HitTally(self.counting.accept, few), ClassTally(size, few)
+            TopTally(size),
+            ScoreTally(1, 4, limit, of_decisions),
+            HitTally(self.counting.accept, few),
+            ClassTally(size, few, of_decisions),
         )
 
     def _read_best(
@@ -166,8 +170,9 @@ class ScorePass:
         assert self.counting.step is not None  # the caller's choice
         score = values[-1]
         score[...] = sum_of_group(values[:-1], np.flatnonzero(self.counting.step.in_positive))
-        spread = score * (1 - score)
-        part.variance += float((spread if block.weights is None else spread * block.weights).sum())
+        if not self.probabilities.ranking_only:
+            spread = score * (1 - score)
+            part.variance += float((spread if block.weights is None else spread * block.weights).sum())
         rejected = ~accepted_in_block(block, values[:-1], self.counting.step)
         channel = np.where(self.counting.step.in_positive, 0, 2)[block.codes] + rejected
         part.scores.add(score[None, :], channel, block.weights)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -19,7 +25,10 @@ from sklearn.svm import SVC, LinearSVC
 from cmtrack import Accumulator, Evaluation, Grouping, compare, evaluate, evaluate_table
 from cmtrack.cli import main
 from cmtrack.evaluation.compute import DECISION_VALUES
-from cmtrack.statistics.probabilities import from_decisions, to_decisions
+from cmtrack.metrics import roc_curve
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.plain import decode_array
+from cmtrack.statistics.scores import ScoreTally  # the kernel's tally of many rows, which are too many for a test
 from cmtrack_integrations.sklearn import evaluate_estimator
 from support.problems import random_features, random_labels
 
@@ -72,14 +81,181 @@ def test_several_classes():
     assert found.statistics.ranking_only
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50), st.floats(0.01, 100))
-def test_order_is_kept_and_any_increasing_map_gives_the_same(values, scale):
-    placed = from_decisions(np.array(values))
-    assert ((placed >= 0) & (placed <= 1)).all()
-    assert to_decisions(placed) == pytest.approx(values, rel=1e-3, abs=1e-9)
-    d = np.round(D * scale, 3)
-    shifted = evaluate(Y, y_score=d).metrics["binary/roc_auc"]
-    assert shifted == pytest.approx(roc_auc_score(Y, d), abs=1e-9)
+SCALES = {
+    "as they are": lambda scores: scores,
+    "far from 0": lambda scores: scores + 1e10,
+    "below 0": lambda scores: scores - 1e12,
+    "near 0": lambda scores: scores * 1e-17,
+    "very near 0": lambda scores: scores * 1e-290,
+    "large": lambda scores: scores * 1e20,
+    "a power": lambda scores: np.sinh(scores * 10),
+}
+"""Increasing maps, after which no two of a hundred rounded scores are equal."""
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_every_increasing_map_gives_the_same_metrics_of_ranking(scale: Any, tmp_path: Path) -> None:
+    scores = np.round(D, 2)
+    expected = evaluate(Y, scores > 0, y_score=scores).metrics
+    assert expected["binary/roc_auc"] == pytest.approx(roc_auc_score(Y, scores), abs=1e-12)
+    moved = evaluate(Y, scores > 0, y_score=scale(scores))
+    assert moved.metrics == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert moved.roc is not None
+    assert moved.roc.thresholds[1:].tolist() == sorted(set(scale(scores)), reverse=True)
+    moved.save(tmp_path)
+    loaded = Evaluation.load(tmp_path)
+    assert loaded == moved
+    assert np.array_equal(loaded.rows.probabilities, moved.rows.probabilities)
+    assert moved.influence("binary/roc_auc") == pytest.approx(evaluate(Y, y_score=scores).influence("binary/roc_auc"))
+    batches = Accumulator([0, 1])
+    for rows in (slice(130), slice(130, 500)):
+        batches.update(Y[rows], (scores > 0)[rows].astype(int), y_score=scale(scores)[rows])
+    frame = pd.DataFrame({"y": Y, "z": (scores > 0).astype(int), "d": scale(scores)})
+    table = evaluate_table(frame, y_true="y", y_pred="z", y_score="d")
+    for other in (batches.compute(), table):
+        assert other.metrics == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_every_increasing_map_gives_the_same_predicted_classes(scale: Any) -> None:
+    scores = np.round(D4, 2)
+    expected = evaluate(Y4, y_score=scores)
+    moved = evaluate(Y4, y_score=scale(scores))
+    assert moved.metrics == pytest.approx(expected.metrics, abs=1e-12, nan_ok=True)
+    assert moved.confusion_matrix == expected.confusion_matrix
+
+
+@given(st.permutations(range(6)), st.sampled_from(list(SCALES.values())))
+@settings(max_examples=30, deadline=None)
+def test_many_decision_values_lose_only_their_last_bits_whatever_the_order_of_batches(order: Any, scale: Any) -> None:
+    rng = np.random.default_rng(0)
+    parts = [scale(rng.normal(k, 1.0 + k, 3000)) for k in range(6)]
+    truth = [rng.integers(0, 2, 3000) for _ in range(6)]
+    kernel = partial(ScoreTally, 1, 2, 0, True)
+
+    def counted(k: int) -> Any:
+        tally = kernel()
+        tally.add(parts[k][None], truth[k], None)
+        return tally.result()
+
+    merged = counted(order[0])
+    for k in order[1:]:
+        merged = merged.plus(counted(k), 1)
+    together = kernel()
+    together.add(np.concatenate(parts)[None], np.concatenate(truth), None)
+    assert merged == together.result()
+    assert 1000 < len(merged.values) <= 4096
+    found = merged.channels((1,), (), (0,), ())
+    area, bound = roc_curve(found).auc, roc_curve(found).auc_error_bound
+    assert abs(area - roc_auc_score(np.concatenate(truth), np.concatenate(parts))) <= bound < 2e-3
+
+
+def test_few_of_many_decision_values_are_counted_one_by_one() -> None:
+    tally = ScoreTally(1, 2, 0, True)
+    scores = 1e10 + np.arange(50_000) % 11
+    tally.add(scores[None], np.arange(50_000) % 2, None)
+    counted = tally.result()
+    assert counted.exact
+    assert counted.values.tolist() == [1e10 + k for k in range(11)]
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1, 501) % 3 + 1, np.linspace(0.1, 2.0, 500)])
+def test_weights_of_many_decision_values(weights: Any) -> None:
+    tally = ScoreTally(1, 2, 0, True)
+    tally.add(D[None], Y, weights)
+    counted = tally.result()
+    expected = np.bincount(Y, weights)
+    assert counted.counts.sum(axis=1) == pytest.approx(expected)
+
+
+def test_decision_values_of_two_columns_and_of_one_are_ranked_alike() -> None:
+    two = evaluate(Y, y_score=np.column_stack([-D, D]) + 1e9)
+    one = evaluate(Y, two.rows.predicted, y_score=D + 1e9)
+    assert two.metrics == pytest.approx(one.metrics, nan_ok=True)
+    first = evaluate(Y, y_score=-D, positive=0)
+    assert first.metrics["binary/roc_auc"] == evaluate(Y, y_score=D).metrics["binary/roc_auc"]
+
+
+def test_a_threshold_is_on_the_scale_of_the_decision_values() -> None:
+    deciles = np.round(D * 2).astype(int) + 5
+    found = evaluate(Y, y_score=deciles, threshold=4.5)
+    assert found.rows.predicted.tolist() == (deciles >= 4.5).astype(int).tolist()
+    assert found.decision_threshold == 4.5
+    again = Evaluation.from_data(json.loads(found.to_json()))
+    assert again.decision_threshold == 4.5
+    batches = Accumulator([0, 1], threshold=4.5)
+    batches.update(Y, y_score=deciles)
+    table = evaluate_table(pd.DataFrame({"y": Y, "d": deciles}), y_true="y", y_score="d", threshold=4.5)
+    for other in (batches.compute(), table):
+        assert other.metrics == pytest.approx(found.metrics, nan_ok=True)
+    assert evaluate(Y, y_score=deciles, threshold=-99).rows.predicted.all()
+    with pytest.raises(ValueError, match=r"threshold must lie between 0 and 1, .*, go to y_score"):
+        evaluate(Y, y_prob=(deciles > 4).astype(float), threshold=4.5)
+    with pytest.raises(ValueError, match="decision values of 4 classes have no sum; give the predictions as y_pred"):
+        evaluate(Y4, y_score=D4, grouping=Grouping({"a": [0, 1], "b": [2, 3]}), threshold=0.5)
+
+
+def as_of_old(found: Evaluation) -> dict[str, Any]:
+    """The data that cmtrack 0.2 wrote of an evaluation of decision values: v as 1/2 + v / (1 + |v|) / 2."""
+    data = json.loads(found.to_json())
+    tables = [data["statistics"][name] for name in ("scores",) if name in data["statistics"]]
+    for one in (*tables, *data["statistics"].get("class_scores", [])):
+        del one["dropped_bits"]
+        values = decode_array(one["values"])
+        one["values"] = (0.5 + 0.5 * values / (1 + np.abs(values))).tolist()
+    return data
+
+
+def test_files_of_cmtrack_0_2_are_read_on_the_scale_of_the_decision_values(tmp_path: Path) -> None:
+    for y, scores in ((Y, D), (Y4, D4)):
+        found = evaluate(y, y_score=scores)
+        old = Evaluation.from_data(as_of_old(found))
+        assert old.metrics == pytest.approx(found.metrics, abs=1e-12, nan_ok=True)
+        if found.roc is not None and old.roc is not None:
+            assert old.roc.thresholds == pytest.approx(found.roc.thresholds, rel=1e-9)
+        assert (old + found).n_samples == 2 * len(y)
+    found = evaluate(Y, y_score=D)
+    rows = pa.table(
+        {
+            "y_true": Y.astype(str),
+            "y_pred": (D > 0).astype(int).astype(str),
+            **{f"prob/{k}": (0.5 + 0.5 * s * D / (1 + np.abs(D))).astype(np.float32) for k, s in ((0, -1), (1, 1))},
+        }
+    )
+    found.save(tmp_path)
+    pq.write_table(rows, tmp_path / "cmtrack_predictions.parquet")
+    (tmp_path / "cmtrack_evaluation.json").write_text(json.dumps(as_of_old(found)))
+    old = Evaluation.load(tmp_path)
+    assert old.rows.probabilities[:, 1] == pytest.approx(D, rel=1e-4, abs=1e-6)
+    assert old.influence("binary/roc_auc") == pytest.approx(found.influence("binary/roc_auc"))
+    comparison = compare({"old": old, "new": found}, rank_by="binary/roc_auc")
+    frame = comparison.to_frame()
+    assert frame.paired.all()
+    assert frame.difference.abs().max() < 1e-12
+
+
+def test_old_counts_on_the_grid_are_not_merged_with_new_ones() -> None:
+    rng = np.random.default_rng(0)
+    old = ScoreCounts.from_scores(rng.random(300_000), rng.integers(0, 2, 300_000), 2).of_decisions()
+    assert not old.exact
+    assert (old + old).counts.sum() == 600_000
+    new = ScoreTally(1, 2, 10, True)
+    new.add(rng.normal(size=(1, 10)), rng.integers(0, 2, 10), None)
+    with pytest.raises(ValueError, match="cannot be merged with new ones: evaluate them again"):
+        old + new.result()
+    assert old.places_of(np.array([-1e99, 0.0, 1e99])).tolist() == [0, 800, 1599]
+
+
+def test_no_probability_of_decision_values_is_shown(tmp_path: Path) -> None:
+    found = evaluate(Y, y_score=D)
+    assert not [name for name in found.rows_where(right=False) if "probability" in name]
+    found.save(tmp_path)
+    run = CliRunner().invoke(main, ["rows", str(tmp_path), "--limit", "3"])
+    assert run.exit_code == 0, run.output
+    assert "p of actual" not in run.output
+    wrong = np.flatnonzero((D > 0) != Y)
+    surest = wrong[np.argsort(-np.abs(D[wrong]), kind="stable")][:3]
+    assert found.rows_where(right=False, limit=3)["row"].tolist() == surest.tolist()
 
 
 def test_every_way_gives_the_same(tmp_path: Path):
@@ -114,11 +290,11 @@ def test_they_are_stored_with_their_rows(tmp_path: Path):
     merged = evaluate(Y, y_score=D) + evaluate(Y, y_score=D)
     assert merged.metrics["binary/roc_auc"] == pytest.approx(evaluate(Y, y_score=D).metrics["binary/roc_auc"])
     with pytest.raises(ValueError, match="must hold the same statistics"):
-        evaluate(Y, y_score=D) + evaluate(Y, y_prob=from_decisions(D))
+        evaluate(Y, y_score=D) + evaluate(Y, y_prob=expit(D))
 
 
 def test_runs_with_and_without_probabilities_are_ranked_by_what_both_have():
-    runs = {"svc": evaluate(Y, y_score=D), "model": evaluate(Y, y_prob=from_decisions(D / 2))}
+    runs = {"svc": evaluate(Y, y_score=D), "model": evaluate(Y, y_prob=expit(D / 2))}
     comparison = compare(runs, rank_by="binary/roc_auc")
     assert len(comparison.to_frame()) == 2
 
@@ -147,6 +323,7 @@ def test_classifiers_without_probabilities_are_ranked_by_their_decision_function
     [
         ({"y_score": [0.1, math.nan, 1]}, "y_score must be finite, got nan at row 1"),
         ({"y_score": [0.1, math.inf, 1]}, "y_score must be finite, got inf at row 1"),
+        ({"y_score": [0.1, -1e101, 1]}, r"y_score must lie between -1e\+100 and 1e\+100, got -1e\+101 at row 1"),
         ({"y_score": [0.1, 2, 1], "y_prob": [0.1, 0.2, 1]}, "y_prob and y_score must not both be given"),
         ({"y_score": [0.1, 2]}, "y_score must have one row per label, got 2 rows and 3 labels"),
         ({"y_score": [0.1, 2, 3], "target": [0.2]}, "calibration and target need y_prob, got none"),
@@ -164,8 +341,6 @@ def test_what_needs_probabilities_says_so():
     for ask in (lambda: found.threshold({(1, 0): 5.0}), found.net_benefit, lambda: found.reject(0.1)):
         with pytest.raises(ValueError, match=r"needs (the )?probabilities of"):
             ask()
-    with pytest.raises(ValueError, match="threshold needs y_prob and no y_pred"):
-        evaluate(Y, y_score=D, threshold=0.3)
     assert found.risk_coverage is None
     assert found.gains is not None
 
@@ -182,5 +357,9 @@ def test_bad_tables():
     frame = pd.DataFrame({"y": [0, 1, 1], "d": [0.1, math.nan, 3]})
     with pytest.raises(ValueError, match="y_score must be finite"):
         evaluate_table(frame, y_true="y", y_score="d")
+    with pytest.raises(
+        ValueError, match=r"y_score must lie between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1"
+    ):
+        evaluate_table(frame.fillna(1e101), y_true="y", y_score="d")
     with pytest.raises(ValueError, match=r"logits of a network .*; decision values of an SVC or Ridge go to y_score"):
         evaluate_table(frame.fillna(2.0), y_true="y", y_prob="d")

@@ -135,18 +135,3 @@ def test_padding_is_named() -> None:
     evaluation = evaluate(y, np.arange(40) % 2)
     assert "-100 is the usual mark for rows that do not count; here it is a class of 10 rows" in evaluation.warnings
     assert not [one for one in evaluate(y[10:], y[10:]).warnings if "usual mark" in one]
-
-
-@pytest.mark.parametrize(
-    "moved", [lambda s: s + 1e10, lambda s: s * 1e-17, lambda s: s * 1e20], ids=["far", "near", "large"]
-)
-def test_decision_values_whose_order_would_be_lost_are_refused(moved: Any) -> None:
-    y = np.array([0, 0, 1, 1] * 10)
-    s = np.array([0.1, 0.4, 0.35, 0.8] * 10)
-    assert evaluate(y, y_score=s).metrics["binary/roc_auc"] == 0.75
-    for shift in (0.0, 1e3, 1e5):
-        assert evaluate(y, y_score=s + shift).metrics["binary/roc_auc"] == 0.75
-    with pytest.raises(ValueError, match=r"y_score must differ enough to be ranked, got .* which are one number"):
-        evaluate(y, y_score=moved(s))
-    with pytest.raises(ValueError, match="y_score must differ enough to be ranked"):
-        evaluate(np.arange(40) % 3, y_score=moved(np.random.default_rng(0).normal(size=(40, 3))))

@@ -585,9 +585,12 @@ def test_what_is_no_threshold_is_refused() -> None:
     for other in (True, False, "0.5", [0.5], 1j):
         with pytest.raises(TypeError, match="threshold must be a number"):
             inputs.check_threshold(other)
-    for beyond in (-1e-9, 1 + 1e-9, -math.inf, math.nan):
-        with pytest.raises(ValueError, match="threshold must lie between 0 and 1, or be infinity"):
+    for beyond in (-math.inf, math.nan):
+        with pytest.raises(ValueError, match="threshold must be finite, or infinity"):
             inputs.check_threshold(beyond)
+    for beyond in (-1e-9, 1 + 1e-9):
+        with pytest.raises(ValueError, match="threshold must lie between 0 and 1, or be infinity"):
+            inputs.check_threshold_of_probabilities(beyond)
 
 
 def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:

@@ -673,18 +673,21 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
     [
         (lambda: evaluate(B20, y_prob=D20, threshold=1.5), r"must lie between 0 and 1, or be infinity, got 1.5"),
         (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must lie between 0 and 1"),
-        (lambda: evaluate(B20, y_prob=D20, threshold=math.nan), "must lie between 0 and 1.*got nan"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=math.nan), "must be finite, or infinity, got nan"),
         (lambda: evaluate(B20, y_prob=D20, threshold="0.5"), "must be a number or a Threshold, got '0.5'"),
         (lambda: evaluate(B20, y_prob=D20, threshold=True), "must be a number or a Threshold"),
-        (lambda: evaluate(B20, B20, threshold=0.5), "from y_prob; got y_pred"),
-        (lambda: evaluate(B20, y_score=D20, threshold=0.5), "from y_prob; got y_score"),
-        (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "y_prob and no y_pred, .*; got y_pred and y_prob"),
+        (lambda: evaluate(B20, B20, threshold=0.5), "from the scores; got y_pred"),
+        (
+            lambda: evaluate(np.arange(20) % 3, y_score=np.eye(3)[np.arange(20) % 3], threshold=0.5),
+            "threshold=0.5 needs y_prob, since decision values of 3 classes have no sum; give .* as y_pred",
+        ),
+        (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "or y_score and no y_pred, .*; got y_pred and y_prob"),
         (
             lambda: evaluate([0, 1, 2], y_prob=np.eye(3), threshold=0.5),
             r"threshold=0.5 needs two classes or a grouping step of two groups, got 3 classes",
         ),
         (lambda: Accumulator([0, 1, 2], threshold=0.5), "needs two classes"),
-        (lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]), "y_prob and no y_pred, .*; got y_pred"),
+        (lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]), "or y_score and no y_pred, .*; got y_pred"),
     ],
 )  # fmt: skip
 def test_a_threshold_that_cannot_decide_is_refused(call, text):
