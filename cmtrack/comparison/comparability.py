@@ -332,7 +332,7 @@ def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
 
 
 def rows_by_digests(evaluation: BaseEvaluation) -> tuple[str, object]:
-    """What digests tell of the rows of an evaluation, equal for the same rows: if they have ids, in any order."""
+    """The digests that tell of the rows of an evaluation, equal for the same rows: if they have ids, in any order."""
     digest, row_ids = evaluation.statistics.digest, evaluation.statistics.row_ids
     return str(digest if row_ids is None else digest.content_only), _in_no_order(row_ids)
 
@@ -373,7 +373,7 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
 
 
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
-    """What tells rows apart in two evaluations, shape (n,): hashes if one has them, else texts, as in files."""
+    """The ids that tell rows apart in two evaluations, shape (n,): hashes if one has them, else texts, as in files."""
     if ids.hashed:
         return ids.values
     return hashed_ids(ids.values) if hashed else np.array(list(map(str, ids.values.tolist())))

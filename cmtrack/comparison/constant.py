@@ -225,6 +225,8 @@ def constant_of_runs(
             answered = constant_evaluation(with_rows, metric, constant.answer)  # of all runs of the same rows
         assert answered is not None  # they are evaluations of single labels
         gaps[run_id] = paired_differences(with_rows, answered, metrics=[metric])[metric]
+    if best not in gaps:  # the run has no value
+        return constant
     pvalues = [_two_sided_over_answers(gap, constant, n_answers) for gap in gaps.values()]
     adjusted = holm([*pvalues, *[1.0] * not_tested])[: len(gaps)]
     by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
@@ -365,7 +367,7 @@ def _answers(like: Evaluation, metric: str) -> Iterator[int]:
 
 
 def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> str:
-    """Why the difference from the constant answer is not paired; empty where it is."""
+    """The reason why the difference from the constant answer is not paired; empty where it is."""
     rows = _with_rows(evaluation, metric, constant)
     if rows.rows is None:
         return NOT_KEPT

@@ -390,8 +390,11 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     """Return False if a metric is a share of another number of rows in each evaluation, as precision is.
 
-    Effective numbers of rows of sampling weights and clusters depend on the value: they do not tell.
+    Effective numbers of rows of sampling weights and clusters depend on the value: they do not tell. Nor do those of
+    custom metrics, whose denominators are not known.
     """
+    if name in {metric.name for metric in evaluations[0].catalog.own}:
+        return True
     rows = evaluations[0].rows
     if rows is None or rows.clusters is not None or (rows.weights is not None and rows.weights.dtype.kind == "f"):
         return True

@@ -407,7 +407,7 @@ def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[st
     if wrong == 0:
         few = "No errors"
     elif weighted:
-        few = f"Only {wrong:.2g} effective rows (Kish's, of the weights) are errors"
+        few = f"Only {wrong:.2g} effective rows are errors"
     else:
         few = f"Only {wrong:.0f} error{'' if wrong == 1 else 's'}"
     return [f"{few}: the intervals of {_list(named, len(named))} are approximate"]

@@ -303,6 +303,8 @@ class Evaluation(BaseEvaluation):
             Full name. The result is empty for averages that leave none out, and for other metrics; ``<metric>_zero``
             counts such classes as 0.
         """
+        if "/" not in metric:  # a parameter that a tie-breaker reads
+            return ()
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
             table, labels = self._views.reduced[middle[0]][0], self._views.composed[middle[0]].labels

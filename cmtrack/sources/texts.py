@@ -40,7 +40,7 @@ _LONGEST_LINE = 1 << 20
 
 @dataclass(frozen=True)
 class Header:
-    """How the first line of a CSV file is written.
+    """The way in which the first line of a CSV file is written.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
         if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(files, path):
             files.log_artifact(path, subfolder)
         else:
-            _to_server(_allowed(uri, client.tracking_uri), Path(path), subfolder)
+            _to_server(_allowed(uri, client.tracking_uri), path, subfolder)
 
     bound: Any = copy.copy(client)
     bound.log_artifact = lambda _, path, folder=None: upload(path, folder)
@@ -90,14 +90,15 @@ class Redirected(ValueError):
     """The store wants a file to be sent to another address."""
 
 
-def _to_server(folder: str, file: Path, subfolder: str | None) -> None:
+def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     """Upload a file to the server of its folder, and to no other.
 
     Redirected if the server sends it on; HTTPError if it refuses.
     """
-    place = "/".join(filter(None, (subfolder, file.name)))
-    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    with file.open("rb") as content:
+    name = os.path.basename(file)  # that of a file in memory is not in its path
+    place = "/".join(filter(None, (subfolder, name)))
+    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    with open(file, "rb") as content:
         answer = mlflow_inside.put(folder, f"/{quote(place)}", content, media_type)
     if 300 <= answer.status_code < 400:
         raise Redirected(f"the store answers {answer.status_code} and sends the file on to another address")

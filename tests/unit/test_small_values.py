@@ -383,7 +383,7 @@ def test_segments_of_a_comparison() -> None:
     assert rows(segments.to_frame(), *columns) == [["south", 100, 0.8, 0.4], ["north", 100, 1, 1]]
     assert rows(segments[0].to_frame().round(2), "segment", "difference", "low", "high") == [
         ["south", 0.4, 0.3, 0.51],
-        ["north", 0, 0, 0],
+        ["north", 0, -0.05, 0.05],
     ]
     assert (segments[0].to_dict()["column"], segments[0].to_dict()["contrary"]) == ("region", [])
 

@@ -179,12 +179,14 @@
   function meanCost(six, costs) { return dot(six, costs) / sum(six); }
 
   // Numbers as cmtrack.report.formatting writes them.
+  // The shortest decimal that stands for the number is rounded, half to even.
   function fixed(value, places) {
-    var scaled = Math.abs(value) * Math.pow(10, places), text;
-    if (scaled % 1 === 0.5 && (value * Math.pow(2, places + 1)) % 1 === 0) {
-      text = ((Math.floor(scaled) + Math.floor(scaled) % 2) / Math.pow(10, places)).toFixed(places);
-    } else {
-      text = Math.abs(value).toFixed(places);
+    var parts = Math.abs(value).toExponential().split("e"), digits = parts[0].replace(".", "");
+    var point = Number(parts[1]) + 1 + places, text = Math.abs(value).toFixed(places);
+    if (point < digits.length) {
+      var kept = Number(digits.slice(0, Math.max(point, 0)) || 0), next = point < 0 ? 0 : Number(digits[point]);
+      var up = next > 5 || (next === 5 && (digits.length > point + 1 || kept % 2 === 1));
+      text = ((kept + (up ? 1 : 0)) / Math.pow(10, places)).toFixed(places);
     }
     return (value < 0 && /[1-9]/.test(text) ? "−" : "") + text;
   }
@@ -196,7 +198,7 @@
   function shownNumber(value, low, high) {
     if (isNaN(value)) { return "undefined"; }
     if ((Number.isInteger(value) && Math.abs(value) >= 2) || Math.abs(value) >= 1000) { return whole(value); }
-    if (value !== 0 && Math.abs(value) < 5e-4) {
+    if (value !== 0 && Math.abs(value) <= 5e-4) {
       var text = value.toPrecision(2), tiny = Math.abs(value) < 1e-4;
       if (tiny) { text = value.toExponential(1).replace(/\.0e/, "e").replace(/e([+-])(\d)$/, "e$10$2"); }
       return (tiny ? text : String(Number(text))).replace(/-/g, "−");

@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
-from cmtrack import compare, evaluate
 from cmtrack.comparison import inference
 from cmtrack.metrics.influence import degrees_of_pairs, effective_clusters
 
@@ -436,11 +435,3 @@ def test_ranks_of_draws_by_hand():
     assert inference.ranks(np.array([[-1.0, 0.5, 2]]), 0.5, True).expected.tolist() == [2, 1, 3]
     many = inference.ranks(np.zeros((4000, 2)), 0.95)  # by lot
     assert many.probability_best == pytest.approx([0.5, 0.5], abs=0.04)
-
-
-def test_of_fewer_than_five_runs_the_odds_are_rough():
-    y = [0, 1] * 30
-    several = {f"r{k}": evaluate(y, [0, 1] * (30 - k) + [1, 0] * k) for k in range(5)}
-    for count in (4, 5):
-        comparison = compare(dict(list(several.items())[:count]), rank_by="multiclass/accuracy")
-        assert comparison.rankings[0].few == (count == 4)

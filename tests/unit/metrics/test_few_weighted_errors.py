@@ -69,7 +69,7 @@ def test_a_custom_share_is_no_narrower_either():
 def test_the_warning_counts_effective_rows_and_names_metrics_of_labels():
     (few,) = [text for text in evaluate(ACTUAL, ONE_WRONG, sample_weight=WEIGHTS).warnings if "errors" in text]
     assert few == (
-        "Only 1 effective rows (Kish's, of the weights) are errors: the intervals of accuracy, recall, specificity "
+        "Only 1 effective rows are errors: the intervals of accuracy, recall, specificity "
         "and balanced accuracy are approximate"
     )
     assert not [text for text in evaluate(ACTUAL, ONE_WRONG).warnings if "errors" in text]

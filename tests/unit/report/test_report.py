@@ -295,7 +295,7 @@ def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_t
 
 def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
     page = Page(html).words
-    assert "as if both had equally many samples" in page
+    assert "as if both had equally many" in page
     assert "0 is chance" not in page
 
 
