@@ -9,7 +9,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
-from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of
+from cmtrack.evaluation.input_remarks import input_warnings, warn_of_input
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Label
@@ -161,7 +162,7 @@ class Accumulator:
         for _, part in self._collected[1:]:
             total += part
         total = replace(with_segments(total, Segmented.checked), scaled_rows=self._scaled or None)
-        tell_scaled(total)
+        warn_of_input(input_warnings(total))
         return assemble(total, self._step, self.spec, self._weights_are)
 
     def reset(self) -> None:

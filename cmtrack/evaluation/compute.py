@@ -12,7 +12,13 @@ import numpy as np
 
 from cmtrack.digits import two_digits
 from cmtrack.evaluation.catalog import OF_CLASSES
-from cmtrack.evaluation.input_remarks import padding, saturated_scores, swapped_classes
+from cmtrack.evaluation.input_remarks import (
+    padding,
+    saturated_classes,
+    saturated_scores,
+    scaled_rows_warning,
+    swapped_classes,
+)
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import stored_label
 from cmtrack.metrics.calibration import ReliabilityTable
@@ -36,7 +42,6 @@ from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import check_threshold_of_probabilities, listed
 from cmtrack.statistics.moments import MAX_CLASSES
-from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
 
 if TYPE_CHECKING:
@@ -288,6 +293,8 @@ def _warnings(
     scores, reliability = views.seen(ScoreTable), views.seen(ReliabilityTable)
     if scores is not None and (tied := saturated_scores(scores.scores)):
         out.append(tied)
+    if statistics.class_scores is not None and (tied := saturated_classes(statistics.class_scores, labels)):
+        out.append(tied)
     if scores is not None and "binary/average_precision" in results.metrics:
         bound = largest_error(scores)
         if bound > 0:
@@ -416,14 +423,6 @@ def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[st
 def _effective(counts: Any, squares: Any, of: Callable[[Any], Any]) -> Any:
     """Effective numbers of samples: the numbers themselves without fractional weights."""
     return of(counts) if squares is None else ratio(of(counts) ** 2, of(squares), 0.0)
-
-
-def scaled_rows_warning(rows: int) -> str:
-    """Warning about probabilities that were scaled."""
-    return (
-        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
-        "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
-    )
 
 
 def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -> list[str]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
+from cmtrack.evaluation.compute import check_own, deciding, scored_step, scores_first
 from cmtrack.evaluation.input_remarks import (
-    MixedUpClassesWarning,
     columns_in_text_order,
+    input_warnings,
     reversed_columns,
-    swapped_classes,
+    warn_of_input,
 )
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
@@ -152,6 +151,40 @@ def evaluate(
     (0.23, 0.88)
     """
     y_prob = probabilities_of(y_prob, options)
+    evaluation, found = evaluated(
+        y_true,
+        y_pred,
+        y_prob=y_prob,
+        y_score=y_score,
+        labels=labels,
+        calibration=calibration,
+        target=target,
+        sample_weight=sample_weight,
+        groups=groups,
+        row_ids=row_ids,
+        segments=segments,
+        options=options,
+    )
+    warn_of_input(found)
+    return evaluation
+
+
+def evaluated(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    y_prob: Any,
+    y_score: Any,
+    labels: Sequence[Label] | None,
+    calibration: Any,
+    target: Any,
+    sample_weight: Any,
+    groups: Any,
+    row_ids: Any,
+    segments: Any,
+    options: Mapping[str, Any],
+) -> tuple[Evaluation, list[UserWarning]]:
+    """The evaluation that :func:`evaluate` returns, and what it warns of, without a warning."""
     spec = Spec.of(options, evaluate)
     grouping = spec.grouping
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
@@ -185,31 +218,15 @@ def evaluate(
         rows = replace(rows, ids=RowIds(row_id_values(row_ids)))
     if probabilities is not None and y_prob is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
-    tell_scaled(statistics)
     judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
-    remarks = [numbered.remark]
-    if labels is None and scores is not None:
-        remarks.append(_order_of_categories(order, scores))
-    mixed_up = swapped_classes(
-        statistics.matrix, None if statistics.squares is None else statistics.squares.matrix.counts
-    )
+    reversed_order = ""
     if y_pred is not None and probabilities is not None:
         reversed_order = reversed_columns(rows.actual, rows.predicted, probabilities)
-        remarks.append(reversed_order)
-        mixed_up = mixed_up or reversed_order
+    remarks = [reversed_order]
+    if labels is None and scores is not None:
+        remarks.append(_order_of_categories(order, scores))
     judged = replace(judged, remarks=tuple(filter(None, remarks)))
-    if mixed_up:
-        _tell_mixed_up(mixed_up, judged)
-    return judged
-
-
-def _tell_mixed_up(remark: str, evaluation: Evaluation) -> None:
-    """Warn the caller's caller that the input is probably wrong; the evaluation goes along if that is an error."""
-    try:
-        warnings.warn(remark, MixedUpClassesWarning, stacklevel=3)
-    except MixedUpClassesWarning as error:
-        error.evaluation = evaluation
-        raise
+    return judged, input_warnings(statistics, reversed_order)
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
@@ -245,16 +262,6 @@ def one_of_both(y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str) -
     if y_prob is not None:
         raise ValueError("y_prob and y_score must not both be given: y_score is for decision values")
     return "y_score", y_score, DECISIONS
-
-
-class ScaledProbabilitiesWarning(UserWarning):
-    """Rows of probabilities did not sum to 1 and were scaled."""
-
-
-def tell_scaled(statistics: Statistics) -> None:
-    """Warn the caller's caller of rows of probabilities that were scaled, if there are any."""
-    if statistics.scaled_rows:
-        warnings.warn(scaled_rows_warning(statistics.scaled_rows), ScaledProbabilitiesWarning, stacklevel=3)
 
 
 def assemble(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
-from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled, with_calibration
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, with_calibration
+from cmtrack.evaluation.input_remarks import columns_in_text_order, input_warnings, warn_of_input
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
@@ -164,8 +165,11 @@ def evaluate_table(
                     beside = reader.count(alike, reader.places(alike, alone))
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
-    tell_scaled(statistics)
-    return assemble(statistics, step, spec, columns.weights_are)
+    warn_of_input(input_warnings(statistics))
+    evaluation = assemble(statistics, step, spec, columns.weights_are)
+    is_order_of_texts = labels is None and len(columns.scores) > 0 and columns.declared is None
+    remark = columns_in_text_order(order) if is_order_of_texts else ""
+    return replace(evaluation, remarks=(remark,)) if remark else evaluation
 
 
 @dataclass(eq=False)

@@ -6,9 +6,11 @@ evaluation has in any case.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import bdtr, ndtri
@@ -16,9 +18,12 @@ from scipy.special import bdtr, ndtri
 from cmtrack.grouping import Label
 from cmtrack.names import quoted, some_of
 from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.class_scores import ClassScoreCounts
+from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
-from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
 from cmtrack.statistics.scores import ScoreCounts
 
 ALPHA = 0.001
@@ -27,52 +32,124 @@ _MOST_ROWS = 10_000
 """Rows that are looked at for columns in another order."""
 PADDING = -100
 """PyTorch's and Hugging Face's mark for rows that a loss leaves out (``ignore_index``)."""
+_VOID = 255
+"""The mark of pixels without a class in images of eight bits, such as those of Pascal VOC and Cityscapes."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
 class MixedUpClassesWarning(UserWarning):
     """Predictions or probabilities seem to belong to other classes than those they are given for."""
 
-    evaluation: Any = None
+
+class ScaledProbabilitiesWarning(UserWarning):
+    """Rows of probabilities did not sum to 1 and were scaled."""
+
+
+def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning]:
+    """What Python is to warn of: probabilities that were scaled, and classes that are probably mixed up.
+
+    ``remark``: on columns of probabilities in another order than the predictions.
+    """
+    found: list[UserWarning] = []
+    if statistics.scaled_rows:
+        found.append(ScaledProbabilitiesWarning(scaled_rows_warning(statistics.scaled_rows)))
+    squares = None if statistics.squares is None else statistics.squares.matrix.counts
+    mixed_up = swapped_classes(statistics.matrix, squares) or remark
+    if mixed_up:
+        found.append(MixedUpClassesWarning(mixed_up))
+    return found
+
+
+def warn_of_input(found: Iterable[UserWarning]) -> None:
+    """Warn the caller's caller."""
+    for one in found:
+        warnings.warn(one, stacklevel=3)
+
+
+def scaled_rows_warning(rows: int) -> str:
+    """Warning about probabilities that were scaled."""
+    return (
+        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
+        "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
+    )
 
 
 def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     """The remark on classes whose predictions mean each other; else empty.
 
-    It takes the best assignment of predicted to actual classes, and is made if that moves classes and the moved
-    predictions clearly mean other classes: the cell of each is more than half of its row and of its column, and
-    together they are right for the other classes more often than for their own by an exact sign test, adjusted for all
-    pairs of classes (Bonferroni). A model that merely prefers one class moves only one of two, and is passed over.
+    It takes the best assignment of predicted to actual classes, which moves classes in cycles. A cycle is named if no
+    class in it has more rows on the diagonal than in the cell that it moves to or from, if these cells hold more than
+    half of the rows and of the predictions of its classes, and if they hold more than the diagonal by an exact sign
+    test, adjusted for all ordered choices of so many classes (Bonferroni; of two classes for all pairs). Several cycles
+    may pass together. A model that merely prefers one class moves only one of two, and is passed over.
 
     ``squares``: sums of squared weights, shape (K, K), where weights are fractions: rows count by Kish's number.
     """
     counts = np.asarray(matrix.counts, dtype=np.float64)
     total = float(counts.sum())
-    if total <= 0 or len(counts) < 2:
-        return ""
-    from scipy.optimize import linear_sum_assignment
-
-    meant, called = linear_sum_assignment(counts, maximize=True)
-    moved = [(int(i), int(j)) for i, j in zip(meant, called, strict=True) if i != j]
-    if not moved:
-        return ""
-    rows_of = counts.sum(axis=1)
-    columns_of = counts.sum(axis=0)
-    if any(2 * counts[i, j] <= max(rows_of[i], columns_of[j]) or counts[i, j] <= counts[j, j] for i, j in moved):
+    if total <= 0 or not _has_rivals(counts):
         return ""
     rows = 1.0 if squares is None else total / float(squares.sum())
-    other = rows * sum(counts[i, j] for i, j in moved)
-    own = rows * sum(counts[j, j] for _, j in moved)
-    if not _is_clearly_more(other, own, len(counts) * (len(counts) - 1)):
-        return ""
+    cycles = _cycles(counts)
+    moved = [pair for cycle in cycles if _is_mixed_up(counts, cycle, rows) for pair in cycle]
+    if not moved:
+        moved = [pair for cycle in cycles for pair in cycle]
+        if not _is_mixed_up(counts, moved, rows):
+            return ""
+    gained = sum(counts[i, j] - counts[j, j] for i, j in moved)
     now = 100 * float(np.trace(counts)) / total
-    then = 100 * float(counts[meant, called].sum()) / total
-    names = [f"{quoted(matrix.labels[j])} meant {quoted(matrix.labels[i])}" for i, j in sorted(moved, key=_second)]
+    then = now + 100 * float(gained) / total
+    named = sorted(((i, j) for i, j in moved if counts[i, j] > 0), key=_second)
+    names = [f"{quoted(matrix.labels[j])} meant {quoted(matrix.labels[i])}" for i, j in named]
     binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
     return (
         f"the accuracy is {now:.3g} %, and would be {then:.3g} % if the prediction {_list(names)}: labels= must have "
         f"the order of the columns of y_prob (model.classes_), and y_pred the same codes as y_true{binary}"
     )
+
+
+def _has_rivals(counts: FloatArray) -> bool:
+    """True if at least two cells off the diagonal hold as many rows as the diagonal of their row and column."""
+    own = np.diagonal(counts)
+    is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
+    np.fill_diagonal(is_rival, False)
+    return int(np.count_nonzero(is_rival)) > 1
+
+
+def _cycles(counts: FloatArray) -> list[list[tuple[int, int]]]:
+    """The pairs of actual and predicted class that the best assignment moves, in cycles."""
+    from scipy.optimize import linear_sum_assignment
+
+    predicted_of = linear_sum_assignment(counts, maximize=True)[1].tolist()
+    seen = {k for k, predicted in enumerate(predicted_of) if k == predicted}
+    cycles = []
+    for start in range(len(predicted_of)):
+        cycle = []
+        actual = start
+        while actual not in seen:
+            seen.add(actual)
+            cycle.append((actual, predicted_of[actual]))
+            actual = predicted_of[actual]
+        if cycle:
+            cycles.append(cycle)
+    return cycles
+
+
+def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: float) -> bool:
+    """True if predictions clearly mean other classes in these pairs of actual and predicted class.
+
+    ``rows``: the number of rows that a count of 1 is worth.
+    """
+    actual = [i for i, _ in pairs]
+    predicted = [j for _, j in pairs]
+    other = counts[actual, predicted]
+    own = np.diagonal(counts)
+    if np.count_nonzero(other) < 2 or (other < own[actual]).any() or (other < own[predicted]).any():
+        return False
+    if 2 * other.sum() <= max(counts[actual].sum(), counts[:, predicted].sum()):
+        return False
+    choices = math.perm(len(counts), len(pairs))
+    return _is_clearly_more(rows * float(other.sum()), rows * float(own[actual].sum()), choices)
 
 
 def _second(pair: tuple[int, int]) -> int:
@@ -164,36 +241,91 @@ def saturated_scores(scores: ScoreCounts) -> str:
     A sigmoid in single precision is exactly 1 from a logit of 17 on: what the logits told apart is tied then. A score
     of a tree or of neighbours is a share of few rows: such a model has no other score near that end.
     """
-    if not scores.exact or not len(scores.values):
-        return ""
-    positives, negatives = scores.counts.reshape(2, 2, -1).sum(axis=1)
-    for place, end in ((0, 0.0), (-1, 1.0)):
-        if scores.values[place] != end:
-            continue
-        shares = [part[place] / part.sum() if part.sum() else 0.0 for part in (positives, negatives)]
-        near = np.abs(np.delete(scores.values, place) - end)
-        is_of_a_sigmoid = not len(near) or float(near.min()) < _NEAR_AN_END
-        if min(shares) > 0.5 and is_of_a_sigmoid:
+    sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
+    for end in (0.0, 1.0):
+        shares = _shares_at(sides, end)
+        if len(shares) and shares.min() > 0.5:
             return (
                 f"{100 * shares[0]:.3g} % of the positives and {100 * shares[1]:.3g} % of the negatives have the score "
-                f"{end:g} exactly, and are tied: if they are rounded probabilities of a network, give its logits to "
-                "y_score, or to a hook's logits="
+                f"{_near(scores, end)}, and are tied: {_SATURATED}, or the difference of the logarithms of two columns "
+                "of y_prob"
             )
     return ""
 
 
+def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
+    """The remark on a probability of 1 that most rows of two classes share; else empty."""
+    for k, table in enumerate(scores.tables):
+        shares = _shares_at(table, 1.0)
+        shared = np.flatnonzero(shares > 0.5)
+        if len(shared) < 2:
+            continue
+        if scores.by_actual_class:
+            first, second = shared[:2]
+            whose = f"{100 * shares[first]:.3g} % of the rows of {quoted(labels[first])} and "
+            whose += f"{100 * shares[second]:.3g} % of {quoted(labels[second])}"
+        else:
+            whose = f"{100 * shares[0]:.3g} % of the rows of {quoted(labels[k])} and {100 * shares[1]:.3g} % of others"
+        return f"{whose} have for {quoted(labels[k])} the probability {_near(table, 1.0)}, and are tied: {_SATURATED}"
+    return ""
+
+
+_SATURATED = "if they are rounded probabilities of a network, give its logits to y_score, or to a hook's logits="
+
+
+def _near(scores: ScoreCounts, end: float) -> str:
+    return f"{end:g} exactly" if scores.exact else f"{end:g} within {1 - grid_edges()[-1]:.0e}"
+
+
 _NEAR_AN_END = 1e-4
 """Distance from 0 or 1 of a score that no share of a thousand rows has."""
+_HALF_SINGLE = 2.0**-25
+"""Half the distance of 1 from the next lower number in single precision."""
+_ROUNDED_MEAN = 1e-12
+"""Error that the mean of a cell's scores may have by rounding."""
+
+
+def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
+    """The share of each channel that has this score, 0 or 1; none unless other scores are near it, or there are none.
+
+    Of the fixed grid only the last cell can tell: its mean says whether most of its scores are exactly 1.
+    """
+    none = np.empty(0)
+    if scores.dropped_bits is not None or not len(scores.values):
+        return none
+    place = 0 if end == 0 else -1
+    rows = scores.counts.sum(axis=1)
+    shares = np.divide(scores.counts[:, place], rows, out=np.zeros(len(rows)), where=rows > 0)
+    if scores.exact:
+        near = np.abs(np.delete(scores.values, place) - end)
+        is_of_a_sigmoid = not len(near) or float(near.min()) < _NEAR_AN_END
+        return shares if scores.values[place] == end and is_of_a_sigmoid else none
+    if end == 0 or scores.sums is None:
+        return none
+    distance = 1.0 - float(scores.means[place])
+    is_whole = scores.counts[:, place].sum() == rows.sum()
+    return shares if distance < _HALF_SINGLE and (is_whole or distance > _ROUNDED_MEAN) else none
 
 
 def padding(matrix: ConfusionMatrix) -> str:
-    """The remark on rows of the label that marks rows to be left out; else empty."""
-    if PADDING not in matrix.labels:
-        return ""
-    rows = float(matrix.counts.sum(axis=1)[matrix.labels.index(PADDING)])
-    if not rows:
-        return ""
-    return f"{PADDING} is the usual mark for rows that do not count; here it is a class of {rows:,.6g} rows"
+    """The remark on rows of a label that marks rows to be left out; else empty.
+
+    -100 is no class of anybody. 255 may be one, unless the others are far below it and no row is predicted as it.
+    """
+    rows = matrix.counts.sum(axis=1)
+    predictions = matrix.counts.sum(axis=0)
+    for k, label in enumerate(matrix.labels):
+        if isinstance(label, (bool, str)) or not rows[k]:
+            continue
+        if label == PADDING or (label == _VOID and not predictions[k] and _are_below(matrix.labels, _VOID // 2)):
+            return f"{label:g} is the usual mark for rows that do not count; here it is a class of {rows[k]:,.6g} rows"
+    return ""
+
+
+def _are_below(labels: Sequence[Label], most: int) -> bool:
+    """True if all labels but that of a void pixel are numbers from 0 to this."""
+    others = [label for label in labels if label != _VOID]
+    return all(not isinstance(label, (bool, str)) and 0 <= label <= most for label in others)  # type: ignore[operator]
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:

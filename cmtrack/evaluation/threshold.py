@@ -10,8 +10,9 @@ import numpy as np
 
 from cmtrack import notebook
 from cmtrack.evaluation.catalog import lookup
-from cmtrack.evaluation.compute import scaled_rows_warning, scores_first
+from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.gates import Gate
+from cmtrack.evaluation.input_remarks import scaled_rows_warning
 from cmtrack.evaluation.threshold_rules import (
     COST,
     FOLDS,

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import check_headline
-from cmtrack.evaluation.input_remarks import MixedUpClassesWarning
+from cmtrack.evaluation.from_arrays import evaluated
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.options import probabilities_of
@@ -176,6 +176,7 @@ def log_evaluation(
     """
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
+    found: Sequence[UserWarning] = ()
     problem: Exception | None = None
     try:
         with forks_wait():
@@ -190,7 +191,7 @@ def log_evaluation(
                 if options.get("headline"):
                     evaluation = evaluation.asking(headline=check_headline(options["headline"]))
             else:
-                evaluation = evaluate(
+                evaluation, found = evaluated(
                     evaluation_or_y_true,
                     y_pred,
                     y_prob=y_prob,
@@ -202,18 +203,17 @@ def log_evaluation(
                     groups=groups,
                     row_ids=row_ids,
                     segments=segments,
-                    **options,
+                    options=options,
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
-    except MixedUpClassesWarning as warning:  # warnings are errors here: the evaluation is whole
-        evaluation = warning.evaluation
-        tell(str(warning), stacklevel=3)
     except Exception as error:
         if is_of_a_signal_handler(error):
             raise
         if not isinstance(evaluation_or_y_true, BaseEvaluation):
             return _not_computed(error, given, predictions, run_id, strict)
         evaluation, problem = evaluation_or_y_true, error  # kept as it came
+    for warning in found:
+        tell(str(warning), stacklevel=3, category=type(warning))
     with forks_wait():
         try:
             if problem is not None:

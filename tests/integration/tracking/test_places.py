@@ -216,7 +216,7 @@ def test_what_was_done_once_holds_nothing_back(monkeypatch):
 
 
 @forking
-@pytest.mark.parametrize("part", ["log.evaluate", "log.chosen_run", "package.table_json", "deliver.send"])
+@pytest.mark.parametrize("part", ["log.evaluated", "log.chosen_run", "package.table_json", "deliver.send"])
 def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_its_own(
     store, tmp_path, monkeypatch, part
 ):

@@ -6,12 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from cmtrack import Evaluation, evaluate, log_evaluation
+from cmtrack import Accumulator, Evaluation, evaluate, evaluate_table, log_evaluation
 from cmtrack.evaluation.input_remarks import MixedUpClassesWarning
 
 
@@ -53,6 +54,63 @@ def test_reversed_columns_beside_right_labels_are_noticed(weights: Any) -> None:
     assert warned(y, right, y_prob=p, positive=1, sample_weight=weights)[1] == []
 
 
+@pytest.mark.parametrize("classes", [3, 6, 12])
+def test_columns_in_reverse_are_noticed_whatever_the_shares_of_the_classes(classes: int) -> None:
+    """Of few rows of many classes no cell alone is significant, and some hold less than half of a row."""
+    noticed = 0
+    for seed in range(20):
+        shares = np.random.default_rng(seed).dirichlet(np.full(classes, 2.0))
+        y, p = problem(seed, 100, classes, 3.0, shares)
+        noticed += len(warned(y, y_prob=p[:, ::-1], labels=range(classes))[1])
+    assert noticed >= 19
+
+
+def test_two_of_many_classes_are_named_also_if_rare_ones_are_confused() -> None:
+    y, p = problem(3, 600, 6)
+    predicted = p[:, [1, 0, 2, 3, 4, 5]].argmax(axis=1)
+    actual = np.append(y, [6, 6, 7, 7])
+    predicted = np.append(predicted, [7, 7, 2, 2])
+    (text,) = warned(actual, predicted, labels=range(8))[1]
+    assert "if the prediction “0” meant “1” and “1” meant “0”:" in text
+
+
+def test_codes_that_start_at_another_number_are_noticed() -> None:
+    y, p = problem(4)
+    (text,) = warned(y, p.argmax(axis=1) + 1)[1]
+    assert "“1” meant “0”, “2” meant “1”, “3” meant “2” and “4” meant “3”" in text
+
+
+def test_a_class_that_is_always_preferred_to_another_is_not_suspected() -> None:
+    for common in (100, 5):
+        actual = np.repeat([0, 1, 2], [common, 20, 50])
+        assert warned(actual, np.repeat([1, 1, 2], [common, 20, 50]))[1] == []
+    unseen = np.repeat([0, 1], [50, 50])  # all rows of a class are predicted as one that has no rows
+    assert warned(unseen, np.repeat([0, 2], [50, 50]))[1] == []
+
+
+def test_tables_and_batches_warn_once_and_loading_does_not() -> None:
+    y, p = problem(0)
+    swapped = p[:, [0, 1, 3, 2]]
+    batches = Accumulator(range(4))
+    batches.update(y, y_prob=swapped)
+    frame = pd.DataFrame({"y": y, "z": swapped.argmax(axis=1)})
+    for judged in (batches.compute, lambda: evaluate_table(frame, y_true="y", y_pred="z")):
+        with pytest.warns(MixedUpClassesWarning, match="“2” meant “3” and “3” meant “2”") as caught:
+            evaluation = judged()
+        assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = Evaluation.from_json(evaluation.to_json())
+        assert [text for text in loaded.warnings if "would be" in text]
+
+
+def test_sampling_weights_count_by_their_effective_rows() -> None:
+    y, p = problem(5, 60, 2)
+    few = np.where(np.arange(60) < 6, 1.0, 1e-6)
+    assert warned(y, y_prob=p[:, ::-1], sample_weight=few)[1] == []
+    assert len(warned(y, y_prob=p[:, ::-1], sample_weight=np.full(60, 0.3))[1]) == 1
+
+
 def preferring(p: np.ndarray, k: int, times: float) -> np.ndarray:
     return (p * np.where(np.arange(p.shape[1]) == k, times, 1.0)).argmax(axis=1)
 
@@ -81,10 +139,14 @@ def test_the_warning_breaks_no_training_and_loses_no_evaluation(store: Any) -> N
     with mlflow.start_run(), pytest.warns(UserWarning, match="would be") as caught:
         logged = log_evaluation(y, y_prob=p[:, [1, 0, 3, 2]], figures=False)
     assert (logged.status, len([one for one in caught if "would be" in str(one.message)])) == ("completed", 1)
+    assert [one.filename for one in caught if "would be" in str(one.message)] == [__file__]
     with mlflow.start_run(), warnings.catch_warnings():
-        warnings.simplefilter("error", MixedUpClassesWarning)
+        warnings.simplefilter("error", UserWarning)
         logged = log_evaluation(y, y_prob=p[:, [1, 0, 3, 2]], figures=False)
-    assert logged.status == "completed"
+        scaled = log_evaluation(y, y_prob=p * 0.99, figures=False, prefix="scaled/")
+    assert (logged.status, scaled.status) == ("completed", "completed")
+    assert logged.evaluation is not None
+    assert any("would be" in text for text in logged.evaluation.warnings)
 
 
 def test_classes_with_numbers_in_their_names_are_not_read_in_text_order_without_a_word() -> None:
@@ -109,6 +171,29 @@ def test_saturated_probabilities_are_named() -> None:
     assert [one for one in evaluate(y, y_prob=np.c_[rest, 1 - rest]).warnings if "are tied" in one]
 
 
+@pytest.mark.parametrize("rows", [500, 5000], ids=["one by one", "grid"])
+@pytest.mark.parametrize("classes", [3, 15])
+def test_saturated_probabilities_of_several_classes_are_named(rows: int, classes: int) -> None:
+    y, p = problem(0, rows, classes, 1.0)
+    logits = np.log(p) + np.where(np.arange(classes) == 2, 21.0, 0.0)
+    logits -= logits.max(axis=1, keepdims=True)
+    saturated = np.exp(logits.astype(np.float32))
+    saturated /= saturated.sum(axis=1, keepdims=True)
+    for given, named in ((saturated, 1), (p, 0)):
+        texts = [one for one in evaluate(y, y_prob=given).warnings if "are tied" in one]
+        assert len(texts) == named
+        assert all("have for “2” the probability 1" in text for text in texts)
+
+
+def test_saturated_probabilities_of_many_rows_are_named() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 270_000)
+    logits = (rng.normal(size=len(y)) + y + 20).astype(np.float32)
+    (text,) = (one for one in evaluate(y, y_prob=1 / (1 + np.exp(-logits))).warnings if "are tied" in one)
+    assert "100 % of the negatives have the score 1 within 6e-06" in text
+    assert not [one for one in evaluate(y, y_score=logits - 20).warnings if "are tied" in one]
+
+
 MODELS = (
     DecisionTreeClassifier(),
     DecisionTreeClassifier(max_depth=3),
@@ -127,6 +212,24 @@ def test_shares_of_trees_and_neighbours_are_not_taken_for_saturated(model: Any, 
     y = (x[:, 0] + rng.normal(size=2000) > cut).astype(int)
     p = model.fit(x[:1000], y[:1000]).predict_proba(x[1000:])
     assert not [one for one in evaluate(y[1000:], y_prob=p).warnings if "are tied" in one]
+
+
+def test_columns_of_tables_are_not_read_in_text_order_without_a_word() -> None:
+    y, p = problem(2, classes=12)
+    frame = pd.DataFrame({"y": y.astype(str), "p": list(p)})
+    with pytest.warns(MixedUpClassesWarning):
+        evaluation = evaluate_table(frame, y_true="y", y_prob="p")
+    assert any("in the order of the labels as texts" in note for note in evaluation.notes)
+
+
+def test_void_pixels_are_named() -> None:
+    y = np.arange(400) % 19
+    void = np.where(np.arange(400) < 50, 255, y)
+    assert (
+        "255 is the usual mark for rows that do not count; here it is a class of 50 rows" in evaluate(void, y).warnings
+    )
+    for actual, predicted in ((void, void), (np.where(void == 255, 255, y + 200), y + 200)):
+        assert not [one for one in evaluate(actual, predicted).warnings if "usual mark" in one]
 
 
 def test_padding_is_named() -> None:
