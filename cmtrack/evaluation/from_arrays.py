@@ -222,7 +222,7 @@ def evaluated(
     reversed_order = ""
     if y_pred is not None and probabilities is not None:
         reversed_order = reversed_columns(rows.actual, rows.predicted, probabilities)
-    remarks = [reversed_order]
+    remarks = [numbered.remark, reversed_order]
     if labels is None and scores is not None:
         remarks.append(_order_of_categories(order, scores))
     judged = replace(judged, remarks=tuple(filter(None, remarks)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import bdtr, ndtri
+from scipy.special import bdtr, entr, gammaln, ndtri
 
 from cmtrack.grouping import Label
 from cmtrack.names import quoted, some_of
@@ -148,20 +148,31 @@ def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: flo
         return False
     if 2 * other.sum() <= max(counts[actual].sum(), counts[:, predicted].sum()):
         return False
-    choices = math.perm(len(counts), len(pairs))
-    return _is_clearly_more(rows * float(other.sum()), rows * float(own[actual].sum()), choices)
+    # Ordered choices of so many of the K classes: K! / (K - m)!
+    log_choices = float(gammaln(len(counts) + 1) - gammaln(len(counts) - len(pairs) + 1))
+    return _is_clearly_more(rows * float(other.sum()), rows * float(own[actual].sum()), log_choices)
 
 
 def _second(pair: tuple[int, int]) -> int:
     return pair[1]
 
 
-def _is_clearly_more(more: float, fewer: float, tests: int) -> bool:
-    """True if the exact one-sided sign test of two counts rejects that they are equally likely."""
+def _is_clearly_more(more: float, fewer: float, log_tests: float) -> bool:
+    """True if the exact one-sided sign test of two counts rejects that they are equally likely.
+
+    ``log_tests``: the logarithm of the number of tests that it is one of.
+    """
     total = int(more + fewer)  # with weights these are effective numbers, which need not be whole
+    least = min(int(fewer), total)
     if total < 1 or more <= fewer:
         return False
-    return float(bdtr(min(int(fewer), total), total, 0.5)) <= ALPHA / tests
+    probability = float(bdtr(least, total, 0.5))
+    if probability > 0:
+        log_probability = math.log(probability)
+    else:  # below the smallest float: the bound of Chernoff (1952), which is larger
+        share = least / total
+        log_probability = total * (float(entr(share) + entr(1 - share)) - math.log(2))
+    return log_probability + log_tests <= math.log(ALPHA)
 
 
 def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Probabilities) -> str:
@@ -171,8 +182,8 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
     ``probabilities``: of the same rows; of many rows some are looked at.
 
     It is made only if they differ in more than half of the rows and an exact sign test shows that the predicted class
-    is right more often there. A threshold, a prior or a model without skill can also do that. Therefore the scores of
-    the classes that another order would move must also be lower in rows of their own class than in others.
+    is right more often there. A threshold, a prior or a model without skill can also do that. Therefore another order
+    of the columns must also fit the actual classes better.
     """
     places = np.linspace(0, len(actual) - 1, min(len(actual), _MOST_ROWS)).astype(np.int64)
     scores = probabilities.take(places).array
@@ -184,7 +195,7 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
         return ""
     only_answered = int(np.count_nonzero(differ & (answered == truth)))
     only_probable = int(np.count_nonzero(differ & (probable == truth)))
-    if not _is_clearly_more(only_answered, only_probable, 1):
+    if not _is_clearly_more(only_answered, only_probable, 0.0):
         return ""
     if not _are_reversed(scores, truth, answered, probable):
         return ""
@@ -196,22 +207,31 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
 
 
 def _are_reversed(scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray) -> bool:
-    """True if another order of the columns fits the predictions, and each column that it moves is of another class."""
+    """True if the order of the columns that fits the predictions best also fits the actual classes better.
+
+    The correlation of a class with the column that this order gives it is compared with that of its own column, over
+    all classes that move, by a normal test: two correlations of independent columns differ by 0 with the variance 2/n.
+    """
     from scipy.optimize import linear_sum_assignment
 
     size = scores.shape[1]
     table = np.bincount(answered * size + probable, minlength=size * size).reshape(size, size)
-    classes, columns = linear_sum_assignment(table, maximize=True)
-    moved = [int(k) for k, column in zip(classes, columns, strict=True) if k != column]
-    return bool(moved) and all(_falls(scores[:, k], truth == k) for k in moved)
+    columns = linear_sum_assignment(table, maximize=True)[1]
+    moved = np.flatnonzero(columns != np.arange(size))
+    if not len(moved):
+        return False
+    gained = 0.0
+    for k in moved:
+        gained += _correlation(scores[:, columns[k]], truth == k) - _correlation(scores[:, k], truth == k)
+    return gained * math.sqrt(len(scores) / (2 * len(moved))) > -float(ndtri(ALPHA))
 
 
-def _falls(scores: FloatArray, is_own: BoolArray) -> bool:
-    """True if scores are lower in some rows than in the others by more than chance, by the test of a correlation."""
+def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
+    """The correlation of scores with a class; 0 if one of them is constant."""
     deviations = scores - scores.mean()
     share = is_own - is_own.mean()
     scale = float(np.sqrt((deviations @ deviations) * (share @ share)))
-    return scale > 0 and float(deviations @ share) / scale * len(scores) ** 0.5 < float(ndtri(ALPHA))
+    return float(deviations @ share) / scale if scale > 0 else 0.0
 
 
 def columns_in_text_order(labels: Sequence[Label]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_tables_and_batches_warn_once_and_loading_does_not() -> None:
         assert [one.filename for one in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loaded = Evaluation.from_json(evaluation.to_json())
+        loaded = Evaluation.from_data(json.loads(evaluation.to_json()))
         assert [text for text in loaded.warnings if "would be" in text]
 
 
@@ -109,6 +110,14 @@ def test_sampling_weights_count_by_their_effective_rows() -> None:
     few = np.where(np.arange(60) < 6, 1.0, 1e-6)
     assert warned(y, y_prob=p[:, ::-1], sample_weight=few)[1] == []
     assert len(warned(y, y_prob=p[:, ::-1], sample_weight=np.full(60, 0.3))[1]) == 1
+
+
+def test_reversed_columns_of_several_classes_are_noticed_in_few_rows() -> None:
+    noticed = 0
+    for seed in range(20):
+        y, p = problem(seed, 100, 6, 1.5)
+        noticed += len(warned(y, p.argmax(axis=1), y_prob=p[:, ::-1])[1])
+    assert noticed >= 19
 
 
 def preferring(p: np.ndarray, k: int, times: float) -> np.ndarray:
@@ -225,9 +234,8 @@ def test_columns_of_tables_are_not_read_in_text_order_without_a_word() -> None:
 def test_void_pixels_are_named() -> None:
     y = np.arange(400) % 19
     void = np.where(np.arange(400) < 50, 255, y)
-    assert (
-        "255 is the usual mark for rows that do not count; here it is a class of 50 rows" in evaluate(void, y).warnings
-    )
+    named = "255 is the usual mark for rows that do not count; here it is a class of 50 rows"
+    assert named in evaluate(void, y).warnings
     for actual, predicted in ((void, void), (np.where(void == 255, 255, y + 200), y + 200)):
         assert not [one for one in evaluate(actual, predicted).warnings if "usual mark" in one]
 
