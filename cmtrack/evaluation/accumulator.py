@@ -154,6 +154,11 @@ class Accumulator:
         ------
         ValueError
             If there are none.
+
+        Warns
+        -----
+        UserWarning
+            As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the predictions.
         """
         self._collect()
         if not self._collected:

@@ -110,6 +110,11 @@ def evaluate_table(
     RuntimeError
         If a cluster's workers have no cmtrack.
 
+    Warns
+    -----
+    UserWarning
+        As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the predictions.
+
     Notes
     -----
     Cost: one pass over the rows with a thread for each core; memory for a batch each, not for the table. A Parquet file

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray
 
 CELLS = 1 << 12
 """Largest number of cells. Without any bit of the mantissa there are 4,093 finite ones, so that it always suffices."""
@@ -47,7 +47,7 @@ def fewest_dropped_bits(values: FloatArray, most: int) -> int:
     return low
 
 
-def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, IntArray]:
+def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArray[Any]]:
     """The ascending distinct values without their last bits, and the place among them of each value, shape (n,)."""
     sizes = values.view(np.int64) & _SIZE
     sizes >>= bits
@@ -55,16 +55,16 @@ def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, IntArray]
     low = int(codes.min(initial=0))
     width = int(codes.max(initial=0)) - low + 1
     if width > _MOST_CODES:
-        cells, place = np.unique(without_last_bits(values, bits), return_inverse=True)
-        return cells, place
+        return np.unique(without_last_bits(values, bits), return_inverse=True)
     codes -= low
     is_present = np.zeros(width, dtype=np.bool_)
     is_present[codes] = True
     present = np.flatnonzero(is_present)
     place_of_code = np.zeros(width, dtype=np.int32)
     place_of_code[present] = np.arange(len(present))
-    cells = (np.abs(present + low) << bits).view(np.float64)
-    return np.where(present + low < 0, -cells, cells), place_of_code[codes]
+    cells: FloatArray = (np.abs(present + low) << bits).view(np.float64)
+    cells[present + low < 0] *= -1
+    return cells, place_of_code[codes]
 
 
 def placed_by_old(values: FloatArray) -> FloatArray:

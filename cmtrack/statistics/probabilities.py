@@ -194,8 +194,11 @@ class Probabilities:
     def array(self) -> FloatArray:
         """The checked probabilities of all rows, shape (n, K), float64; not a copy if held in that form."""
         whole = self._whole
-        is_whole = whole is not None and whole.dtype == np.float64
-        if is_whole and (self.ranking_only or (whole.min() >= 0 and whole.max() <= 1)):
+        if (
+            whole is not None
+            and whole.dtype == np.float64
+            and (self.ranking_only or (whole.min() >= 0 and whole.max() <= 1))
+        ):
             self._read_into(None)
             if not self._scales:
                 return whole
