@@ -46,7 +46,7 @@ class ScaledProbabilitiesWarning(UserWarning):
 
 
 def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning]:
-    """What Python is to warn of: probabilities that were scaled, and classes that are probably mixed up.
+    """The Python warnings of probabilities that were scaled, and of classes that are probably mixed up.
 
     ``remark``: on columns of probabilities in another order than the predictions.
     """
