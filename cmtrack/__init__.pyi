@@ -17,11 +17,9 @@ from cmtrack.grouping import Grouping as Grouping
 from cmtrack.metrics import Metric as Metric
 from cmtrack.prevalence import PrevalenceEstimate as PrevalenceEstimate
 from cmtrack.prevalence import estimate_prevalence as estimate_prevalence
-from cmtrack.rough import AttributeSubsets as AttributeSubsets
 from cmtrack.rough import GranuleTable as GranuleTable
 from cmtrack.rough import RoughApproximations as RoughApproximations
 from cmtrack.rough import RoughBounds as RoughBounds
-from cmtrack.rough import attribute_subsets as attribute_subsets
 from cmtrack.rough import granule_table as granule_table
 from cmtrack.rough import rough_bounds as rough_bounds
 from cmtrack.statistics import ConfusionMatrix as ConfusionMatrix

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from cmtrack.removed import reason
+
 
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
     """``__getattr__`` and ``__all__`` of a package.
@@ -24,6 +26,9 @@ def found_in(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     def find(name: str) -> Any:
         if name not in homes:
+            removed = reason(f"{package}.{name}")
+            if removed is not None:  # `from package import name` would hide the text of an AttributeError
+                raise ImportError(removed, name=package)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(homes[name]), name)
 

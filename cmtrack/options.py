@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cmtrack._lazy import found_in
 from cmtrack.metrics.names import near
+from cmtrack.removed import reason
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.spec import Options as Options
@@ -150,6 +151,9 @@ class Question:
         options = cls.options()
         for name in given:
             if name not in options:
+                removed = reason(f"{caller.__name__}({name}=)")
+                if removed is not None:
+                    raise TypeError(removed)
                 hint = near(name, inspect.signature(caller).parameters)
                 raise TypeError(f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}")
 

@@ -9,7 +9,7 @@ attributes settle, and what would a confusion matrix alone say of it? The table 
 
 import pandas as pd
 
-from cmtrack import attribute_subsets, granule_table, rough_bounds
+from cmtrack import granule_table, rough_bounds
 
 sets = pd.DataFrame(
     {
@@ -40,8 +40,3 @@ exact.figure().savefig("rough_decision_table.png")
 classifier = table.majority()
 print(table.confusion_matrix(classifier).to_frame(), end="\n\n")
 print(table.bounds(classifier), rough_bounds(table.confusion_matrix(classifier)), sep="\n\n")
-
-# %%
-# Which attributes are needed?
-subsets = attribute_subsets(sets, sets["d"], attributes=["Price", "Guarantee", "Sound", "Screen"])
-print(subsets, subsets.to_frame().to_string(), sep="\n\n")

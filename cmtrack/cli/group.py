@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cmtrack.cli.frame import plain_errors
+from cmtrack.removed import reason
 
 
 class Commands(click.Group):
@@ -15,7 +16,21 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         with plain_errors():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.NoSuchOption as error:
+                command = error.ctx.command_path if error.ctx else ctx.command_path
+                removed = reason(f"cmtrack {command.rpartition(' ')[2]} {error.option_name}")
+                if removed is None:
+                    raise
+                raise click.UsageError(removed, ctx=error.ctx) from None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find a command by its name; a removed one raises an error that says what to use instead."""
+        removed = reason(f"cmtrack {args[0]}")
+        if removed is not None:
+            raise click.UsageError(removed, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -7,10 +7,8 @@ from cmtrack.prevalence import PrevalenceEstimate as PrevalenceEstimate
 from cmtrack.prevalence import em_shares as em_shares
 from cmtrack.prevalence import estimate_prevalence as estimate_prevalence
 from cmtrack.prevalence import prior_corrected as prior_corrected
-from cmtrack.rough import AttributeSubsets as AttributeSubsets
 from cmtrack.rough import GranuleTable as GranuleTable
 from cmtrack.rough import RoughApproximations as RoughApproximations
 from cmtrack.rough import RoughBounds as RoughBounds
-from cmtrack.rough import attribute_subsets as attribute_subsets
 from cmtrack.rough import granule_table as granule_table
 from cmtrack.rough import rough_bounds as rough_bounds

@@ -14,8 +14,8 @@ import numpy as np
 
 from cmtrack import notebook
 from cmtrack.grouping import Label
+from cmtrack.removed import RemovedAttributes
 from cmtrack.rough._granules import Values, count_granules
-from cmtrack.rough._reducts import AttributeSubsets, search
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, approximate, rough_bounds
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.confusion import merged_labels
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class GranuleTable:
+class GranuleTable(RemovedAttributes):
     """Counts of granules by class; :func:`granule_table` makes one.
 
     A granule is a set of rows with equal attributes. Whatever sees only these attributes must treat its rows alike.
@@ -170,15 +170,6 @@ class GranuleTable:
         limits = rough_bounds(self.confusion_matrix(classifier), majority=bool((hits == self.counts.max(axis=1)).all()))
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
-    def attribute_subsets(self) -> AttributeSubsets:
-        """Quality of approximation with fewer attributes; see :func:`cmtrack.attribute_subsets`.
-
-        Notes
-        -----
-        Cost: as :func:`cmtrack.attribute_subsets`, of S granules instead of n rows.
-        """
-        return search(self.counts, self.attributes, self.values)
-
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
         if len(classifier) != len(self.counts):
             raise ValueError(
@@ -287,42 +278,3 @@ def granule_table(
          1      0    1
     """
     return GranuleTable(*count_granules(X, y, attributes, labels))
-
-
-def attribute_subsets(
-    X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
-) -> AttributeSubsets:
-    """Quality of approximation of subsets of the attributes, with reducts and core.
-
-    Up to 15 attributes every subset is judged. With more, the search is greedy: it begins with the core, adds the
-    attribute that raises the quality most, and at the end drops what is not needed; it gives one reduct, which need
-    not be the smallest, and says so (``exact`` is False).
-
-    Parameters
-    ----------
-    X, y, attributes, labels
-        As in :func:`granule_table`.
-
-    Returns
-    -------
-    AttributeSubsets
-
-    Notes
-    -----
-    Cost: up to 15 attributes 2ᴬ counts of the granules; with more about A² of them.
-    10⁴ rows of 15 attributes, most in a granule of their own, take about 5 s on one core, of 10 attributes 0.2 s.
-
-    References
-    ----------
-    Pawlak (1982), Rough sets; Chouchoulas & Shen (2001), Rough set-aided keyword reduction for text categorisation
-    (QuickReduct).
-
-    Examples
-    --------
-    >>> from cmtrack import attribute_subsets
-    >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1], "warm": [1, 1, 0, 0]}
-    >>> found = attribute_subsets(weather, ["out", "out", "in", "in"])
-    >>> found.reducts, found.core
-    ((('sky',), ('warm',)), ())
-    """
-    return granule_table(X, y, attributes=attributes, labels=labels).attribute_subsets()

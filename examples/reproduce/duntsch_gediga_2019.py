@@ -12,7 +12,6 @@ import pandas as pd
 from cmtrack import (
     ConfusionMatrix,
     GranuleTable,
-    attribute_subsets,
     evaluate,
     granule_table,
     log_evaluation,
@@ -70,9 +69,6 @@ def partition_of_example(study: Study) -> None:
         f"{row['gamma']:g}. Of all {len(frame)} sets of attributes only {' and '.join(fitting)} gives the published "
         "partition, so this is what is meant."
     )
-    subsets = attribute_subsets(published.TABLE_3, published.TABLE_3["d"], attributes=list(published.ATTRIBUTES))
-    reducts = "; ".join(", ".join(map(str, reduct)) for reduct in subsets.reducts)
-    study.text(f"The reducts of the whole table are {reducts}; its core is {', '.join(subsets.core)}.")
     study.outcome(
         "Table 3, Example 1: partition", reproduced=f"with {fitting[0]}",
         near=f"equal for {len(fitting)} of {len(frame)} sets of attributes",

@@ -22,14 +22,12 @@ from cmtrack import (
     Evaluation,
     GranuleTable,
     Grouping,
-    attribute_subsets,
     evaluate,
     granule_table,
     rough_bounds,
 )
 from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
-from cmtrack.rough import _reducts as search_module
 from support import ROOT
 from support.problems import evaluate_counts, random_guesses, random_labels, rows_of
 
@@ -103,15 +101,6 @@ def test_the_papers_decision_table() -> None:
     assert exact.lower_granules == ((3,), (1, 2))
     assert exact.upper_granules == ((0, 3), (0, 1, 2))
     assert len(granule_table(SETS, DECISION, attributes=["Price", "Screen"]).values) == 5
-    found = attribute_subsets(SETS, DECISION)
-    assert found.exact
-    assert found.gamma_of_all == 1
-    assert found.reducts == (("Price", "Guarantee"), ("Price", "Screen"))
-    assert found.core == ("Price",)
-    frame = found.to_frame()
-    assert len(frame) == 16
-    assert frame.loc[frame["reduct"], "attributes"].tolist() == list(found.reducts)
-    assert frame.set_index("attributes")["gamma"].loc[[("Price", "Sound")]].item() == pytest.approx(2 / 3)
 
 
 def test_without_the_condition_a_bound_can_fail() -> None:
@@ -219,13 +208,9 @@ def partition(rows: list[tuple[Any, ...]], chosen: tuple[int, ...]) -> list[set[
     return list(blocks.values())
 
 
-def positive_region(rows: list[tuple[Any, ...]], y: list[int], chosen: tuple[int, ...]) -> int:
-    return sum(len(block) for block in partition(rows, chosen) if len({y[i] for i in block}) == 1)
-
-
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_approximations_reducts_and_core_by_sets(seed: int) -> None:
+def test_approximations_by_sets(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, k = int(rng.integers(2, 14)), int(rng.integers(1, 6)), int(rng.integers(2, 4))
     rows = [tuple(row) for row in rng.integers(0, rng.integers(2, 4), (n, m)).tolist()]
@@ -240,61 +225,6 @@ def test_approximations_reducts_and_core_by_sets(seed: int) -> None:
         assert exact.upper[j] == sum(map(len, meeting))
         assert {table.values[s] for s in exact.lower_granules[j]} == {rows[min(b)] for b in inside}
         assert {table.values[s] for s in exact.upper_granules[j]} == {rows[min(b)] for b in meeting}
-    subsets = [c for size in range(m + 1) for c in itertools.combinations(range(m), size)]
-    region = {c: positive_region(rows, y, c) for c in subsets}
-    full = region[tuple(range(m))]
-    keeping = [set(c) for c in subsets if region[c] == full]
-    minimal = [c for c in keeping if not any(other < c for other in keeping)]
-    found = attribute_subsets(rows, y, labels=range(k))
-    assert found.exact
-    by_name = {tuple(np.flatnonzero(row)): gamma for row, gamma in zip(found.members, found.gamma, strict=True)}
-    assert by_name == pytest.approx({c: region[c] / n for c in subsets})
-    assert {frozenset(r) for r in found.reducts} == {frozenset(c) for c in minimal}
-    assert set(found.core) == set.intersection(*minimal)
-
-
-@settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_greedy_search_finds_a_reduct_and_the_core(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    m = int(rng.integers(2, 7))
-    rows = rng.integers(0, 3, (40, m))
-    y = (rows[:, 0] * rows[:, 1 % m] + (rng.random(40) < 0.2)) % 2
-    if len(set(y)) < 2:
-        y[0] = 1 - y[0]
-    exact = attribute_subsets(rows, y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_module, "MAX_EXACT", 1)
-        greedy = attribute_subsets(rows, y)
-    assert exact.exact
-    assert not greedy.exact
-    assert greedy.core == exact.core
-    assert greedy.gamma_of_all == exact.gamma_of_all
-    (reduct,) = greedy.reducts
-    assert set(reduct) in [set(r) for r in exact.reducts]
-    judged = {tuple(row): gamma for row, gamma in zip(exact.members.tolist(), exact.gamma, strict=True)}
-    for row, gamma in zip(greedy.members.tolist(), greedy.gamma, strict=True):
-        assert gamma == judged[tuple(row)]
-
-
-def test_many_attributes_are_searched_greedily_and_said_to_be() -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 3, (500, 16))
-    found = attribute_subsets(rows, (rows[:, 3] + rows[:, 7]) % 3)
-    assert not found.exact
-    assert "greedy" in repr(found)
-    assert len(found.reducts) == 1
-    assert found.gamma_of_all == 1
-    assert found.to_frame()["reduct"].sum() == 1
-
-
-def test_a_table_of_ten_thousand_rows_and_twelve_attributes_takes_seconds() -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 3, (10_000, 12))
-    found = attribute_subsets(rows, (rows[:, 0] + rows[:, 1] * rows[:, 2]) % 3)
-    assert len(found.members) == 4096
-    assert found.reducts == ((0, 1, 2),)
-    assert found.core == (0, 1, 2)
 
 
 # --- rough/ in every evaluation ---------------------------------------------------------------------------
@@ -463,7 +393,7 @@ def test_other_bad_input() -> None:
 
 def test_results_are_frozen_and_show_themselves() -> None:
     table = granule_table(SETS, DECISION, attributes=["Price", "Sound"])
-    found = [table, table.approximations(), table.bounds(table.majority()), table.attribute_subsets()]
+    found = [table, table.approximations(), table.bounds(table.majority())]
     for one in found:
         assert type(one).__name__ in repr(one)
         assert "<table" in one._repr_html_()
@@ -528,14 +458,5 @@ def test_the_figure_refuses_what_does_not_fit() -> None:
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / "rough_decision_table.py"))
-    assert "reducts {Price, Guarantee}, {Price, Screen}, core {Price}" in capsys.readouterr().out
+    assert "GranuleTable" in capsys.readouterr().out
     assert (tmp_path / "rough_decision_table.png").is_file()
-
-
-def test_attributes_that_decide_nothing_say_so() -> None:
-    found = attribute_subsets({"a": [1, 1, 2, 2]}, ["x", "y", "x", "y"])
-    assert found.gamma_of_all == 0
-    assert found.reason.startswith("gamma is 0: no granule is of a single class")
-    assert found.reason in repr(found)
-    assert found.reason in found._repr_html_()
-    assert not attribute_subsets({"a": [1, 1, 2, 2]}, ["x", "x", "x", "y"]).reason

@@ -17,7 +17,6 @@ from cmtrack import (
     Evaluation,
     Grouping,
     Prefix,
-    attribute_subsets,
     compare,
     estimate_prevalence,
     evaluate,
@@ -303,13 +302,6 @@ def test_families() -> None:
 def test_rough_sets() -> None:
     weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1]}
     out = ["out", "out", "in", "out"]
-    assert rows(attribute_subsets(weather, out).to_frame()) == [
-        [(), 0, 0, False],
-        [("sky",), 1, 0.5, False],
-        [("wind",), 1, 0.5, False],
-        [("sky", "wind"), 2, 1, True],
-    ]
-    assert granule_table(weather, ["out", "out", "in", "in"]).attribute_subsets().reducts == (("sky",),)
     sky = granule_table({"sky": weather["sky"]}, out)
     assert rows(sky.to_frame(), "in", "out") == [[0, 2], [1, 1]]
     assert rows(sky.approximations().to_frame(), "size", "lower", "upper", "alpha") == [[1, 0, 2, 0], [3, 2, 4, 0.5]]

@@ -1,0 +1,45 @@
+"""Names that version 0.2 had and this version no longer has, and what to use instead.
+
+Whoever uses one of these names gets an error that says so, for one version. A key is written as a user writes the name:
+
+- ``cmtrack.attribute_subsets``: a name of a module;
+- ``Comparison.deciding``: an attribute or a method of a class;
+- ``compare(rope=)``: an option of a function;
+- ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
+- ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
+
+The changelog's table "Removed in 0.3" lists every key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+_REDUCTS = "cmtrack searches no reducts; the bounds and approximations of granule_table(...) stay"
+
+INSTEAD: dict[str, str] = {
+    "cmtrack.attribute_subsets": _REDUCTS,
+    "cmtrack.AttributeSubsets": _REDUCTS,
+    "GranuleTable.attribute_subsets": _REDUCTS,
+}
+
+
+def reason(name: str) -> str | None:
+    """Return the sentence for a name that was removed, or None for any other name."""
+    instead = INSTEAD.get(name)
+    if instead is None:
+        return None
+    return f"cmtrack 0.3 no longer has {name}: {instead}"
+
+
+class RemovedAttributes:
+    """A class whose removed attributes raise an AttributeError that says what to use instead."""
+
+    if not TYPE_CHECKING:  # a type checker would otherwise accept every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            for kind in type(self).__mro__:
+                sentence = reason(f"{kind.__name__}.{name}")
+                if sentence is not None:
+                    raise AttributeError(sentence, name=name, obj=self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

@@ -1,0 +1,82 @@
+"""Names that 0.2 had and 0.3 has no more: each raises an error that says what to use, and the changelog lists it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import cmtrack
+from cmtrack import GranuleTable, compare, evaluate, log_evaluation
+from cmtrack.cli import main
+from cmtrack.removed import INSTEAD
+from support import ROOT
+
+OPTION = re.compile(r"(\w+)\((\w+)=\)")
+FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
+COMMAND = re.compile(r"cmtrack (\w+)")
+ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
+TOP_LEVEL = re.compile(r"cmtrack\.(\w+)")
+ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|mlflow\.app .*|[A-Z_]+")
+FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
+CLASSES = {"GranuleTable": GranuleTable}
+
+
+def keys(form: re.Pattern[str]) -> list[str]:
+    return [key for key in INSTEAD if form.fullmatch(key)]
+
+
+def test_every_key_has_one_of_the_known_forms() -> None:
+    forms = (OPTION, FLAG, COMMAND, ATTRIBUTE, TOP_LEVEL, ONLY_LISTED)
+    unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
+    assert not unknown
+
+
+@pytest.mark.parametrize("key", keys(TOP_LEVEL))
+def test_a_removed_name_says_what_to_use(key: str) -> None:
+    name = key.removeprefix("cmtrack.")
+    with pytest.raises(ImportError, match=re.escape(INSTEAD[key])):
+        getattr(cmtrack, name)
+    with pytest.raises(ImportError, match=re.escape(INSTEAD[key])):
+        exec(f"from cmtrack import {name}")
+
+
+@pytest.mark.parametrize("key", keys(ATTRIBUTE))
+def test_a_removed_attribute_says_what_to_use(key: str) -> None:
+    class_name, name = key.split(".")
+    result = object.__new__(CLASSES[class_name])
+    with pytest.raises(AttributeError, match=re.escape(INSTEAD[key])):
+        getattr(result, name)
+    with pytest.raises(AttributeError, match=f"'{class_name}' object has no attribute 'no_such_name'"):
+        result.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("key", keys(OPTION))
+def test_a_removed_option_says_what_to_use(key: str) -> None:
+    function, option = OPTION.fullmatch(key).groups()  # type: ignore[union-attr]
+    with pytest.raises(TypeError, match=re.escape(INSTEAD[key])):
+        FUNCTIONS[function]([0, 1], [0, 1], **{option: 1})
+
+
+@pytest.mark.parametrize("key", keys(FLAG))
+def test_a_removed_flag_says_what_to_use(key: str) -> None:
+    command, flag = FLAG.fullmatch(key).groups()  # type: ignore[union-attr]
+    result = CliRunner().invoke(main, [command, flag, "1"])
+    assert result.exit_code == 2
+    assert INSTEAD[key] in " ".join(result.output.split())
+
+
+def test_nothing_that_is_removed_is_there() -> None:
+    for key in keys(TOP_LEVEL):
+        assert key.removeprefix("cmtrack.") not in dir(cmtrack)
+    for key in keys(ATTRIBUTE):
+        class_name, name = key.split(".")
+        assert name not in dir(CLASSES[class_name])
+
+
+def test_the_changelog_lists_every_removed_name() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = changelog.partition("### Removed in 0.3")[2].partition("\n### ")[0]
+    listed = re.findall(r"^\| `([^`]+)`", table, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(INSTEAD)
