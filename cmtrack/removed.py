@@ -9,6 +9,10 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
 The changelog's table "Removed in 0.3" lists every key.
+
+If an option stays and only one of its values was removed, its check raises :class:`RemovedFeature`. Rule files and
+bundles that such an option or value made are recognized by it. Keys that only a removed feature wrote into the data of
+a review are in ``STORED``. ``cmtrack verify`` ends with exit code 3 for all of these.
 """
 
 from __future__ import annotations
@@ -22,6 +26,16 @@ INSTEAD: dict[str, str] = {
     "cmtrack.AttributeSubsets": _REDUCTS,
     "GranuleTable.attribute_subsets": _REDUCTS,
 }
+
+STORED: frozenset[str] = frozenset()
+"""Keys of ``review.json`` that only a removed feature wrote, without positions: ``rankings.runs.suspicion``."""
+
+FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
+"""What ``cmtrack verify`` says of a bundle that needs a removed feature."""
+
+
+class RemovedFeature(ValueError):
+    """An option, or a value of an option, that this version no longer has; the text says what to use instead."""
 
 
 def reason(name: str) -> str | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cmtrack.report.review.bundle import Verification
 
 MAX_LISTED = 20
-_EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3}
+_EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3, "REMOVED": 3}
 
 
 class NotVerified(BadInput):
@@ -43,7 +43,8 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
       0  verified: all data of the review were recomputed, and are the same
       1  a file was changed, added or is missing, or the review is another one
       2  it could not be verified: wrong usage, no such file, no bundle, a newer version
-      3  statistics only: a part of the review could not be recomputed (rows left out, another version of cmtrack)
+      3  statistics only: a part of the review could not be recomputed (rows left out, another version of cmtrack,
+         a feature that cmtrack no longer has)
     """
     with working() as step:
         step("loading libraries", 0, 1)
@@ -59,7 +60,7 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
             why = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
             raise NotVerified(why) from None
     if output is not None and not check.page:
-        why = next(iter((*check.problems, *check.not_recomputed)), "it holds no comparison")
+        why = next(iter((*check.problems, *check.removed, *check.not_recomputed)), "it holds no comparison")
         raise NotVerified(f"{bundle.name}: no page can be made: {why}")
     if check.page:
         output = output or bundle.with_suffix(".verified.html")
@@ -76,6 +77,8 @@ def _print(bundle: Path, check: Verification, output: Path | None) -> None:
         echo(f"  {problem}")
     if len(check.problems) > MAX_LISTED:
         echo(f"  and {len(check.problems) - MAX_LISTED} more")
+    for text in check.removed:
+        echo(f"  {text}")
     if not check.problems:
         echo(f"{check.files} files are as in the manifest; {check.numbers} numbers were recomputed and agree.")
     for text in check.not_recomputed:

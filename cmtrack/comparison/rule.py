@@ -15,6 +15,7 @@ from cmtrack.comparison.spec import CompareSpec, several
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.names import near
 from cmtrack.names import quoted
+from cmtrack.removed import RemovedFeature, reason
 
 MAX_BYTES = 1 << 20
 """Of a rule in a bundle, which holds the groupings and costs that were given as objects."""
@@ -53,7 +54,7 @@ class Rule:
         """Read a rule from the bytes of a file of that name.
 
         ValueError if they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is no rule, or say it
-        in another form.
+        in another form; RemovedFeature if they hold an option that this version no longer has.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(f"{name} must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
@@ -65,6 +66,9 @@ class Rule:
             raise ValueError(f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}")
         values, deciding = {}, CompareSpec.deciding()
         for key, value in data.items():
+            removed = reason(f"compare({key}=)")
+            if removed is not None:
+                raise RemovedFeature(f"{name}: {removed}")
             if key not in deciding:
                 hint = near(str(key), deciding) or f"; it may hold {', '.join(deciding)}"
                 raise ValueError(f"{name}: {key!r:.60} is no rule{hint}")
@@ -72,6 +76,8 @@ class Rule:
                 values[key] = deciding[key].read(value)
             except TypeError as error:
                 raise ValueError(f"{name}: {key} must be {deciding[key].form} ({error}), got {value!r:.60}") from None
+            except RemovedFeature as error:
+                raise RemovedFeature(f"{name}: {key}: {error}") from None
             except ValueError as error:
                 raise ValueError(f"{name}: {key}: {error}") from None
         return cls(name, content, values)

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -36,6 +37,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
 from cmtrack.files import write_whole
+from cmtrack.removed import FAREWELL, STORED, RemovedFeature, reason
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
@@ -226,6 +228,7 @@ class Outcome(Enum):
 
     VERIFIED = "verified"
     STATISTICS_ONLY = "statistics only: the review was not verified"
+    REMOVED = FAREWELL
     CHANGED = "NOT as it was written"
 
 
@@ -236,6 +239,7 @@ class Verification:
     ``files``: held to the manifest.
     ``numbers``: recomputed.
     ``problems``: files and numbers that are not what the bundle says; none of a bundle that is whole.
+    ``removed``: what a feature wrote that this version no longer has, and what to use instead.
     ``not_recomputed``: parts of the review that could not be made anew, and why.
     ``stated``: facts that no bundle can prove, such as those on runs that were not judged.
     ``sha256``: digest of the manifest, which holds the digests of all files.
@@ -248,6 +252,7 @@ class Verification:
     files: int
     numbers: int
     problems: tuple[str, ...]
+    removed: tuple[str, ...]
     not_recomputed: tuple[str, ...]
     stated: tuple[str, ...]
     sha256: str
@@ -261,6 +266,8 @@ class Verification:
         """Outcome of the verification: a review of which a part was not made anew is not verified."""
         if self.problems:
             return Outcome.CHANGED
+        if self.removed:
+            return Outcome.REMOVED
         return Outcome.STATISTICS_ONLY if self.not_recomputed else Outcome.VERIFIED
 
     @property
@@ -285,6 +292,8 @@ def verify(path: str | Path) -> Verification:
     if not result.problems:
         try:
             _recompute(files, manifest, result)
+        except RemovedFeature as error:
+            result.removed = [str(error)]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             result.problems = [f"the comparison cannot be computed from the bundle: {reason}"]
@@ -293,6 +302,7 @@ def verify(path: str | Path) -> Verification:
         files=len(files) - 1,
         numbers=result.numbers,
         problems=tuple(map(one_line, result.problems)),
+        removed=tuple(map(one_line, result.removed)),
         not_recomputed=tuple(map(one_line, result.lacking)),
         stated=tuple(map(one_line, (_WRITTEN, *result.stated))),
         sha256=_sha256(files[MANIFEST]),
@@ -344,7 +354,7 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
 def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
     """Recompute the comparison, make the review anew, and compare both with the bundle."""
     about = untrusted.parsed_json(files[RUNS])
-    stated = untrusted.parsed_json(files[DATA])
+    stated = compared.without_removed(untrusted.parsed_json(files[DATA]))
     _refuse_unknown(about, _RUNS_KEYS, RUNS)
     evaluations, without_rows = {}, False
     for one in about["judged"]:
@@ -374,7 +384,9 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
         _compare_values(stated, prepared, criterion, compared)
         return
     decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
-    asked = dict(stated["how"]) | decided  # in the order of the call
+    # A removed option is ignored here: if it was not at its default, the rule named it and nothing came this far.
+    known = {name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None}
+    asked = known | decided  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
     comparison = compare_runs(_listing(about, asked), prepared, criterion, options)
     comparison = replace(comparison, notes=tuple(map(str, about["notes"])))
@@ -387,7 +399,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if foreign:
         compared.lacking.append(f"the review of cmtrack {version}, which may word and compute it differently")
     anew = to_dict(comparison)
-    if not foreign:
+    if not _is_newer(version):  # a newer version may have added a key
         _refuse_unknown(stated, anew, DATA)
     skipped, derived = {"segments", "summary", "notes"} if compared.lacking else set(), ("looks", "resolution")
     for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
@@ -398,6 +410,15 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if foreign:  # numbers of another version that differ prove nothing
         compared.lacking += compared.problems
         compared.problems = []
+
+
+def _is_newer(version: str | None) -> bool:
+    """True if this version of cmtrack is newer than the installed one."""
+
+    def numbers(text: str | None) -> list[int]:
+        return [int(number) for number in re.findall(r"\d{1,9}", text or "")[:3]]
+
+    return numbers(version) > numbers(versions().get("cmtrack"))
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
@@ -460,8 +481,25 @@ class _Compared:
     def __init__(self) -> None:
         self.texts, self.numbers, self.page = False, 0, ""
         self.problems: list[str] = []
+        self.removed: list[str] = []
         self.lacking: list[str] = []
         self.stated: list[str] = []
+
+    def without_removed(self, stated: Any, where: str = "") -> Any:
+        """Return the data without the keys that only a removed feature wrote, and list those that have a value."""
+        if isinstance(stated, list):
+            return [self.without_removed(value, where) for value in stated]
+        if not isinstance(stated, dict):
+            return stated
+        kept = {}
+        for name, value in stated.items():
+            key = f"{where}.{name}" if where else name
+            sentence = f"{DATA} holds {key}"
+            if key not in STORED:
+                kept[name] = self.without_removed(value, key)
+            elif value not in (None, [], {}) and sentence not in self.removed:
+                self.removed.append(sentence)
+        return kept
 
     def compare(self, stated: Any, computed: Any, where: str) -> None:
         """Compare two values of JSON; the first difference is named."""

@@ -17,9 +17,10 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmtrack import Costs, Grouping, Metric, compare, evaluate, evaluate_families, log_evaluation
+from cmtrack import Costs, Grouping, Metric, compare, evaluate, evaluate_families, log_evaluation, removed
 from cmtrack.cli import main
 from cmtrack.comparison.run import Run
+from cmtrack.comparison.spec import CompareSpec
 from cmtrack.report.review import bundle
 from cmtrack.report.review.page import context
 from cmtrack.report.review.record import address
@@ -446,6 +447,88 @@ def test_a_page_of_another_version_is_not_verified_and_can_be_made_anew(path, tm
     assert run.exit_code == 3
     assert run.stdout.startswith("review.zip: statistics only: the review was not verified.")
     assert (tmp_path / "anew.html").read_bytes() == genuine
+
+
+def of_version(number, **changes):
+    """What rewrites a bundle as if that version of cmtrack had made it, with these files changed."""
+
+    def change(files):
+        files.update(changes)
+        manifest = json.loads(files["manifest.json"])
+        manifest["versions"]["cmtrack"] = number
+        for name in changes:
+            manifest["files"][name]["sha256"] = hashlib.sha256(files[name]).hexdigest()
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    return change
+
+
+FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
+
+
+def test_a_rule_with_a_removed_option_ends_with_3(path, monkeypatch):
+    monkeypatch.setitem(removed.INSTEAD, "compare(luck=)", "use seed=")
+    rewritten(path, of_version("0.1.9", **{"rule.yaml": b"luck: 0.2\n"}))
+    found = bundle.verify(path)
+    assert found.outcome is bundle.Outcome.REMOVED
+    assert not found.passed
+    assert found.removed == ("rule.yaml: cmtrack 0.3 no longer has compare(luck=): use seed=",)
+    run = CliRunner().invoke(main, ["verify", str(path)])
+    assert run.exit_code == 3
+    assert run.stdout.startswith(f"review.zip: {FAREWELL}.\n  rule.yaml: cmtrack 0.3 no longer has compare(luck=)")
+    assert "Made with cmtrack 0.1.9" in run.stdout
+    answer = json.loads(CliRunner().invoke(main, ["verify", str(path), "--json"]).stdout)
+    assert (answer["outcome"], answer["made_with"], answer["removed"]) == ("removed", "0.1.9", list(found.removed))
+
+
+def test_a_removed_value_of_an_option_ends_with_3(path, monkeypatch):
+    def read(_):
+        raise removed.RemovedFeature("use a metric")
+
+    monkeypatch.setitem(CompareSpec.entries()["rank_by"].__dict__, "read", read)
+    found = bundle.verify(rewritten(path, of_version("0.1.9", **{"rule.yaml": b"rank_by: luck\n"})))
+    assert found.outcome is bundle.Outcome.REMOVED
+    assert found.removed == ("rule.yaml: rank_by: use a metric",)
+
+
+def test_keys_of_a_removed_feature_are_listed_once(path, monkeypatch):
+    monkeypatch.setattr(bundle, "STORED", frozenset({"luck", "rankings.runs.luck", "rankings.omens"}))
+    data = json.loads(zipfile.ZipFile(path).read("review.json"))
+    data["luck"] = 0.5
+    for ranking in data["rankings"]:
+        ranking["omens"] = []  # it has no value: the feature made nothing
+        for run in ranking["runs"]:
+            run["luck"] = 0.1
+    rewritten(path, of_version("0.1.9", **{"review.json": json.dumps(data).encode()}))
+    found = bundle.verify(path)
+    assert found.removed == ("review.json holds rankings.runs.luck", "review.json holds luck")
+    assert found.outcome is bundle.Outcome.REMOVED
+    assert found.not_recomputed == ("the review of cmtrack 0.1.9, which may word and compute it differently",)
+    run = CliRunner().invoke(main, ["verify", str(path)])
+    assert run.exit_code == 3
+    assert path.with_suffix(".verified.html").exists()
+
+
+def test_a_removed_option_at_its_default_says_nothing(path, monkeypatch):
+    monkeypatch.setitem(removed.INSTEAD, "compare(luck=)", "use seed=")
+    genuine = zipfile.ZipFile(path).read("review.html").decode()
+    data = json.loads(zipfile.ZipFile(path).read("review.json"))
+    data["how"]["luck"] = 0.01
+    found = bundle.verify(rewritten(path, of_version("0.1.9", **{"review.json": json.dumps(data).encode()})))
+    assert found.removed == ()
+    assert found.outcome is bundle.Outcome.STATISTICS_ONLY
+    assert found.page == genuine
+
+
+@pytest.mark.parametrize("number", ["0.1.9", "99.0"])
+def test_an_unknown_key_of_an_older_version_is_a_change(path, number):
+    data = json.loads(zipfile.ZipFile(path).read("review.json")) | {"approved": "yes"}
+    found = bundle.verify(rewritten(path, of_version(number, **{"review.json": json.dumps(data).encode()})))
+    if number == "99.0":  # a newer version may have added a key
+        assert found.outcome is bundle.Outcome.STATISTICS_ONLY
+    else:
+        assert found.outcome is bundle.Outcome.CHANGED
+        assert "review.json holds 'approved', which no bundle has" in found.problems[0]
 
 
 def test_pvalues_without_the_rows_they_come_from_are_not_verified(path):
