@@ -150,8 +150,9 @@ def test_a_sentence_that_is_not_true_is_found(old: str, new: str, monkeypatch: p
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("Finds 80.0 % [", "Finds 88.9 % ["),
-        ("of “ant”; ", "of “bee”; "),
+        ("Finds 32 of 40", "Finds 33 of 40"),
+        ("(80.0 % [", "(88.9 % ["),
+        ("samples of “ant” (", "samples of “bee” ("),
         ("88.9 % [74.7, 95.6] of what", "80.0 % [74.7, 95.6] of what"),
     ],
 )

@@ -165,11 +165,12 @@ def test_a_narrow_terminal_gets_fewer_columns(run: Any, width: int, rank_by: tup
     text = ok(run("compare", *THREE, *rank_by, width=width)).stdout
     assert max(map(len, text.splitlines())) <= width
     assert "status" in text
-    if not rank_by:  # what decides stays, single intervals and ranks go before it
-        assert "from the best other" in text
+    if not rank_by:  # of the interval and the p-value of a status at least one stays; single intervals go first
         assert text.count("[95 % interval]") == (2 if width >= 100 else 1)
-        table = text.split("The terminal is too narrow")[0]
-        assert ("p (of being" in table) == (width >= 70)
+        table, _, hidden = text.partition("The terminal is too narrow to show: ")
+        assert "from the best other" in table
+        assert ("p (of being" in table) == (width >= 80)
+        assert hidden.startswith("p (of being the best)") == (width < 80)
 
 
 def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:

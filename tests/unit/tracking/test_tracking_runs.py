@@ -1087,7 +1087,9 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def compared(*listed: Run, require: Any = "multiclass/accuracy > 0.3") -> Any:
         options = CompareOptions(rank_by="multiclass/accuracy", require=require)
-        guesses = {"a": y, "d": y, "b": y[:-9] + [1 - one for one in y[-9:]], "c": [1 - one for one in y]}
+        few_wrong = y[:-9] + [1 - label for label in y[-9:]]
+        many_wrong = y[:11] + [1 - label for label in y[11:]]  # not so many that classes seem to be swapped
+        guesses = {"a": y, "d": y, "b": few_wrong, "c": many_wrong}
         evaluations = {
             one.run_id: evaluate(y[one.name == "d" :], guesses[one.name][one.name == "d" :]) for one in listed
         }
