@@ -62,11 +62,7 @@ def speed() -> None:
         "cell": lambda: judged[0].evaluation.rows_where(0, 1),
         "broken": lambda: runs.rows("r0", "r1"),
         "flips by class": lambda: runs.flips("r0", "r1", by="class").to_frame(),
-        "deciding, with its rows": lambda: runs.deciding("r0", "r1", noise=0.03).rows,
-        "deciding by macro F1": lambda: runs.deciding("r0", "r1", metric="multiclass/f1_macro"),
         "missed by 40": lambda: runs.missed(40).to_frame(),
-        "missed, expected": lambda: runs.missed().expected,
-        "together": runs.together,
     }
     for name, ask in questions.items():
         start = time.process_time()

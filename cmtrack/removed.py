@@ -2,7 +2,7 @@
 
 Whoever uses one of these names gets an error that says so, for one version. A key is written as a user writes the name:
 
-- ``cmtrack.attribute_subsets``: a name of a module;
+- ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
 - ``compare(rope=)``: an option of a function;
 - ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
@@ -20,11 +20,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 _REDUCTS = "cmtrack searches no reducts; the bounds and approximations of granule_table(...) stay"
+_DECIDING = (
+    "Comparison.missed(at_least=...) lists the rows that most runs get wrong, whose labels to check first; "
+    "Comparison.rows(a, b) lists those that only one of two runs gets right"
+)
+_NOISE = "cmtrack corrects no difference for wrong labels; Comparison.flips(a, b) has its intervals"
+_DIFFICULTY = (
+    "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by runs that miss them"
+)
+_SUSPECT = "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
+_TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
     "cmtrack.AttributeSubsets": _REDUCTS,
     "GranuleTable.attribute_subsets": _REDUCTS,
+    "Comparison.deciding": _DECIDING,
+    "Comparison.together": _TOGETHER,
+    "Missed.expected": _DIFFICULTY,
+    "Missed.excess": _DIFFICULTY,
+    "Missed.by_class": _DIFFICULTY,
+    "cmtrack.rows.Deciding": _DECIDING,
+    "cmtrack.rows.Corrected": _NOISE,
+    "cmtrack.rows.corrected": _NOISE,
+    "cmtrack.rows.transitions": _NOISE,
+    "cmtrack.rows.Pair": _TOGETHER,
+    "cmtrack.rows.expected_by_difficulty": _DIFFICULTY,
+    "cmtrack rows --deciding": _SUSPECT,
+    "cmtrack rows --suspect": _SUSPECT,
+    "cmtrack rows --together": "--broken and --fixed list the rows that only one of two runs gets right",
 }
 
 STORED: frozenset[str] = frozenset()

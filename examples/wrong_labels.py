@@ -3,8 +3,8 @@ Which labels should I check first?
 ==================================
 
 The digits of scikit-learn, with 40 labels made wrong on purpose: 20 anywhere, 20 where one of the models errs. Five
-models are compared; the rows that they contradict are listed, and those that would decide between two of them.
-The models never see the wrong labels, and the list does not know which they are. It needs ``pip install '.[demo]'``.
+models are compared, and the rows that they get wrong are listed, those that most models get wrong first. The models
+never see the wrong labels, and the list does not know which they are. It needs ``pip install '.[demo]'``.
 """
 
 import numpy as np
@@ -52,16 +52,14 @@ print(missed.sentence)
 print(f"Of the 20 labels that are wrong anywhere, {np.isin(anywhere, missed.to_frame()['row']).sum()} are among them.")
 
 # %%
-# By suspicion: one less the mean probability of the label.
-suspects = comparison.missed(1).to_frame().sort_values("suspicion", ascending=False, kind="stable")["row"]
-for n in (20, 40, 80):
-    print(f"Of the first {n} rows to check, {np.isin(suspects[:n], planted).sum()} have a planted label.")
+# The fewer models must get a row wrong, the longer the list, and the fewer of its labels are wrong.
+for models_wrong in (5, 4, 3, 2):
+    rows = comparison.missed(models_wrong).to_frame()["row"]
+    found = np.isin(rows, planted).sum()
+    print(f"At least {models_wrong} models get {len(rows)} rows wrong: {found} of them have a planted label.")
 
 # %%
-# Labels that follow a model are what suspicion does not see. They favour that model, and the sentence says how many
-# would decide.
-deciding = comparison.deciding("nearest", "forest")
-print(deciding.sentence)
+# Labels that follow a model are not among the rows that all models get wrong. They favour that model.
 right = {name: np.mean(scores[name].argmax(axis=1) == truth) for name in ("nearest", "forest")}
 seen = {name: comparison[name].evaluation.metrics["multiclass/accuracy"] for name in right}
 for name, accuracy in right.items():

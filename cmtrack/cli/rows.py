@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 200
 _NAME = 12
 _SIDES = ("predicted", "p of actual_", "p_")
-_SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "together")
+_SEVERAL = ("broken", "fixed", "changed", "missed")
 
 
 @main.command("rows")
@@ -38,10 +38,7 @@ _SEVERAL = ("broken", "fixed", "changed", "deciding", "missed", "suspect", "toge
 @click.option("--broken", is_flag=True, help="Rows that only the first RUN gets right; the default with two.")
 @click.option("--fixed", is_flag=True, help="Rows that only the second RUN gets right.")
 @click.option("--changed", is_flag=True, help="Rows with other predictions.")
-@click.option("--deciding", is_flag=True, help="Labels that would decide between two RUNs, those to check first.")
 @click.option("--missed", "--missed-by", type=click.IntRange(1), metavar="N", help="Rows that at least N RUNs miss.")
-@click.option("--suspect", is_flag=True, help="Rows whose labels the RUNs contradict most.")
-@click.option("--together", is_flag=True, help="Every two RUNs: how often at least one is right.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
 @click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
 @click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Largest number of rows to show.")
@@ -61,9 +58,9 @@ def rows_command(
         raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
     kind = kinds[0] if kinds else "wrong" if len(runs) == 1 else "broken"
     least = {"cell": 1, "wrong": 1}.get(kind, 2)
-    most = {"missed": None, "suspect": None, "together": None}.get(kind, least)
-    if len(runs) < least or (most is not None and len(runs) > most):
-        raise click.UsageError(f"--{kind} is of {least if most else '2 or more'} runs, got {len(runs)}")
+    if len(runs) < least or (kind != "missed" and len(runs) > least):
+        number = "2 or more" if kind == "missed" else least
+        raise click.UsageError(f"--{kind} is of {number} runs, got {len(runs)}")
     if asked["confident"] is not None and kind not in ("cell", "wrong"):
         raise click.UsageError("--confident goes with --cell and --wrong")
     if ids and table is None:
@@ -88,9 +85,8 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
     from cmtrack.report import formatting as fmt
 
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
-    counted = fmt.counted(total, "pair" if kind == "together" else "row")
-    spans = {name: [f"{name}_low", f"{name}_high"] for name in frame if f"{name}_low" in frame}
-    heads = [str(name) for name in frame if not any(name in ends for ends in spans.values())]
+    counted = fmt.counted(total, "row")
+    heads = [str(name) for name in frame]
     brief = (head.replace("probability_actual", "p of actual").replace("probability", "p") for head in heads)
     words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)  # they fold at spaces
     printed = new_table(f"{kind}: {counted}{shown}", *words, right=0)
@@ -99,8 +95,7 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
         cells = []
         for name in heads:
             text = fmt.number(row[name]) if isinstance(row[name], float) else fmt.short(row[name], _WIDTH)
-            span = fmt.interval(row[name], (row[f"{name}_low"], row[f"{name}_high"])) if name in spans else ""
-            cells.append(f"{text} {span}".strip())
+            cells.append(text.strip())
         printed.add_row(*map(plain, cells))
     console = terminal()
     console.print(printed)
@@ -128,23 +123,16 @@ def _chosen(
         return frame, ""
     comparison, names = _compared(runs, evaluations, step)
     sentence = ""
-    if kind == "deciding":
-        deciding = comparison.deciding(names[0], names[1])
-        frame, sentence = deciding.rows, deciding.sentence
-    elif kind in ("missed", "suspect"):
-        missed = comparison.missed(asked["missed"] or 1)
+    if kind == "missed":
+        missed = comparison.missed(asked["missed"])
         frame, sentence = missed.to_frame(), missed.sentence
-        if kind == "suspect":
-            frame = frame.sort_values("suspicion", ascending=False, kind="stable")
-    elif kind == "together":
-        return comparison.together(), ""
     else:
         frame = comparison.rows(names[0], names[1], kind)
         if kind != "changed":
             side = "class" if step is None else f"group of the step {quoted(step)}"
             sentence = f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {side}."
     if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
-        shared = together_with(comparison) if kind in ("missed", "suspect") else pair_of(comparison, *names)
+        shared = together_with(comparison) if kind == "missed" else pair_of(comparison, *names)
         one = next(iter(shared.values()))
         attributes = {name: column.iloc[frame["row"]] for name, column in joined_columns(one, table, ids).items()}
         new = {f"table_{name}" if name in frame else name: column.to_numpy() for name, column in attributes.items()}

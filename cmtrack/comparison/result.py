@@ -19,7 +19,8 @@ from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
 from cmtrack.evaluation.gates import Gate
-from cmtrack.rows import Deciding, Flips, Missed
+from cmtrack.removed import RemovedAttributes
+from cmtrack.rows import Flips, Missed
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Comparison:
+class Comparison(RemovedAttributes):
     """Runs, or models over repeated runs, compared for a decision. Make one with :func:`cmtrack.compare`.
 
     It is a :class:`RunComparison` or a :class:`ModelComparison`; this is what both have.
@@ -444,32 +445,8 @@ class Comparison:
         """
         return rows.flips(self, a, b, by)
 
-    def deciding(self, a: str, b: str, metric: str | None = None, noise: Any = None) -> Deciding:
-        """Wrong labels that would turn the order of two runs, and the kinds of errors that would.
-
-        Parameters
-        ----------
-        a, b : str
-            As in :meth:`rows`; which of them leads does not matter.
-        metric : str, optional
-            By default the share of rows that are right. For accuracy, a mean cost, log loss, Brier score or top-k
-            accuracy the number is exact; for another metric of the counts it is an upper bound ("at most").
-        noise : float or array-like of shape (K, K), optional
-            The assumed share of wrong labels, or the probabilities of labels (columns) given the truth (rows).
-
-        Returns
-        -------
-        Deciding
-
-        Raises
-        ------
-        KeyError, ValueError
-            As :meth:`rows` does; ValueError too if the metric or the noise does not fit.
-        """
-        return rows.deciding(self, a, b, metric, noise)
-
     def missed(self, at_least: int | None = None) -> Missed:
-        """The rows that most runs miss, and how many more than difficulty explains.
+        """The rows that most runs miss.
 
         Parameters
         ----------
@@ -487,34 +464,6 @@ class Comparison:
             If fewer than two runs can be compared row by row, or they are fewer than ``at_least``.
         """
         return rows.missed(self, at_least)
-
-    def together(self) -> pd.DataFrame:
-        """Every two runs: how often at least one is right, and how alike their errors are.
-
-        Returns
-        -------
-        DataFrame
-            first, second; the rows that both, only_first, only_second and neither get right; either (the share where at
-            least one is right: an upper bound for any rule that chooses an answer, not a forecast), gain (either less
-            the better accuracy), kappa (of right and wrong), each with low and high, simultaneous over all pairs
-            (Bonferroni). If all runs have probabilities, also mean, the accuracy of the mean of both probabilities, and
-            mean_gain over the better run, paired.
-
-        Raises
-        ------
-        ValueError
-            If fewer than two runs can be compared row by row.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 50
-        >>> runs = {"old": evaluate(y, [0, 1] * 48 + [1, 0] * 2), "new": evaluate(y, [1, 0] * 5 + [0, 1] * 45)}
-        >>> compare(runs, rank_by="multiclass/accuracy").together()[["first", "second", "both", "either"]]
-          first second  both  either
-        0   old    new    86     1.0
-        """
-        return rows.together(self)
 
     def __repr__(self) -> str:
         from cmtrack.report.review.narrative import lead

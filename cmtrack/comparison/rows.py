@@ -1,4 +1,4 @@
-"""Rows across the runs of a comparison: broken, fixed and changed ones, what would decide, missed by all, two together.
+"""Rows across the runs of a comparison: broken, fixed and changed ones, and rows that most runs miss.
 
 Runs are compared row by row where they were judged on the same rows, in one order, and kept them.
 """
@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial, reduce
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,22 +19,11 @@ from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of, steps_of
 from cmtrack.grouping import ComposedStep
-from cmtrack.metrics.intervals import normal_quantile, tango
 from cmtrack.metrics.names import near
-from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
-from cmtrack.rows import Deciding, Flips, Missed, Pair, corrected, transitions
-from cmtrack.rows.deciding import (
-    USUAL_NOISE,
-    fewest,
-    fewest_by_moves,
-    fewest_to_tie,
-    fewest_to_tie_losses,
-    probability_of_any_row,
-)
+from cmtrack.rows import Flips, Missed
 from cmtrack.rows.flips import rows_needed
-from cmtrack.statistics import ConfusionMatrix
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -46,9 +32,6 @@ if TYPE_CHECKING:
     from cmtrack.comparison.result import Comparison
 
 KINDS = ("broken", "fixed", "changed")
-ACCURACY = "multiclass/accuracy"
-_LISTED, _MOST_ROWS = 1_000, 10**8
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
@@ -263,78 +246,6 @@ def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvalua
     return gate.check({gate.metric: value}, {gate.metric: ends})
 
 
-def deciding(comparison: Comparison, a: str, b: str, metric: str | None, noise: Any) -> Deciding:
-    """See :meth:`cmtrack.Comparison.deciding`."""
-    pair = pair_of(comparison, a, b)
-    name = accuracy_of(comparison) if metric is None else metric
-    entry, _ = comparison.criterion.catalog.find(name)
-    sign = {"higher": 1, "lower": -1}.get(entry.better)
-    if sign is None:
-        raise ValueError(f"metric must be better where it is higher, or lower, got {name!r}")
-    step = step_of(name, next(iter(pair.values())))
-    share = step_accepts(name, step)
-    sides = [(e, rows_of(e)) for e in pair.values()]
-    means = (np.average(right_rows(one, step), weights=one.weights) for _, one in sides)
-    values = list(map(float, means)) if share else [e.metrics.get(name, math.nan) for e, _ in sides]
-    if not all(map(math.isfinite, values)):
-        raise ValueError(f"metric must be defined in both runs, got {name!r}, which is {values[0]:g} and {values[1]:g}")
-    if sign * values[1] > sign * values[0]:
-        pair = dict(reversed(pair.items()))
-    (leader, one), (other, two) = pair.items()
-    ours, theirs = rows_of(one), rows_of(two)
-    repeats, level, size = _repeats(ours), comparison.confidence_level, len(one.labels)
-    first, second, differ = right_rows(ours, step), right_rows(theirs, step), ours.predicted != theirs.predicted
-    marks = first & ~second, second & ~first, ~first & ~second & differ
-    only_a, only_b, neither = (int(repeats[mark].sum()) for mark in marks)
-    if int(repeats.sum()) > _MOST_ROWS:
-        raise ValueError(f"deciding takes at most {_MOST_ROWS:,} rows, got weights of {int(repeats.sum()):,}")
-    y, answer, answer_2 = (np.repeat(c, repeats) for c in (ours.actual, ours.predicted, theirs.predicted))
-    losses = _losses(one, two, name, step)
-    if losses is not None:
-        gaps, reach = losses
-        if ours.weights is not None and ours.weights.dtype.kind == "f":
-            gaps, reach = gaps * ours.weights, reach * ours.weights
-        units, reaches = np.repeat(gaps, repeats), np.repeat(reach, repeats)
-        order, exact = fewest(reaches, float(units.sum())), True
-        if share and ours.clusters is None and (ours.weights is None or ours.weights.dtype.kind == "i"):
-            tied: int | None = fewest_to_tie(only_a, only_b, level)
-        else:
-            tied = fewest_to_tie_losses(units, reaches, level)
-    else:
-        reach = differ.astype(np.float64)
-        types, counts = np.unique(np.column_stack((y, answer, answer_2)), axis=0, return_counts=True)
-        order, tied = fewest_by_moves(types, counts, size, _gap(one, two, name, sign)), None
-        exact = order == 1
-    usual = corrected(y, answer, answer_2, transitions(min(USUAL_NOISE, 0.5 / size), size)).probability
-    given = None if noise is None else corrected(y, answer, answer_2, transitions(noise, size), level)
-    rate = None if noise is None or np.ndim(noise) else float(noise)
-    disagree = only_a + only_b + neither
-    return Deciding(
-        leader=leader,
-        other=other,
-        metric=name,
-        n=len(y),
-        only_leader=only_a,
-        only_other=only_b,
-        neither=neither,
-        order=order,
-        exact=exact,
-        tied=tied,
-        follow=(only_a - only_b) / disagree if disagree else math.nan,
-        noise=rate,
-        labels_right=given,
-        probability_any=math.nan if rate is None else probability_of_any_row(only_a, only_b, neither, rate, size),
-        usual=usual,
-        make_rows=partial(_to_check, comparison, pair, reach),
-    )
-
-
-def accuracy_of(comparison: Comparison) -> str:
-    """The accuracy in the step of the criterion; of the classes without one."""
-    section, *rest = comparison.criterion.metrics[0].split("/")
-    return {"binary": "binary/accuracy", "reduced": f"reduced/{rest[0]}/accuracy"}.get(section, ACCURACY)
-
-
 def _repeats(side: Predictions) -> IntArray:
     """Number of times that each row counts: int64 weights are numbers of equal rows; rows without weight do not."""
     if side.weights is None:
@@ -347,111 +258,6 @@ def _weighted(side: Predictions) -> BoolArray:
     return np.asarray(_repeats(side) > 0)
 
 
-def step_accepts(name: str, step: ComposedStep | None) -> bool:
-    """True if a metric is the share of rows that are right."""
-    return name == ACCURACY or (step is not None and name.rsplit("/", 1)[-1] == "accuracy")
-
-
-def _losses(
-    one: Evaluation, two: Evaluation, name: str, step: ComposedStep | None
-) -> tuple[FloatArray, FloatArray] | None:
-    """Loss of the second minus that of the first, and its reach, by row; None if the metric is no mean over rows."""
-    ours, theirs = rows_of(one), rows_of(two)
-    n, k = len(ours), len(one.labels)
-    kind = name.rsplit("/", 1)[-1]
-    prices: FloatArray | None = one.prices if name == "cost/mean" else None
-    if step_accepts(name, step):
-        prices = np.asarray(~(np.eye(k, dtype=bool) if step is None else step.accept), dtype=np.float64)
-    if prices is not None:
-        gaps = prices[ours.actual, theirs.predicted] - prices[ours.actual, ours.predicted]
-        least = np.zeros(n)
-        differ = np.flatnonzero(ours.predicted != theirs.predicted)
-        codes, place = np.unique(ours.predicted[differ] * k + theirs.predicted[differ], return_inverse=True)
-        least[differ] = (prices[:, codes % k] - prices[:, codes // k]).min(axis=0)[place]
-        return gaps, gaps - least
-    scored = name in ("probability/brier", "probability/log_loss") or kind.startswith("top_")
-    if not scored or ours.probabilities is None or theirs.probabilities is None:
-        return None
-    p, q = ours.probabilities, theirs.probabilities
-    if kind == "brier":
-        table = 2 * (p - q) + ((q**2).sum(axis=1) - (p**2).sum(axis=1))[:, None]
-    elif kind == "log_loss":
-        table = np.log(np.maximum(p, _TINY)) - np.log(np.maximum(q, _TINY))
-    else:
-        most = int(kind.split("_")[1])
-        tops = (np.argsort(-side, axis=1, kind="stable")[:, :most] for side in (p, q))
-        inside = [np.zeros((n, k)) for _ in range(2)]
-        for table, top in zip(inside, tops, strict=True):
-            np.put_along_axis(table, top, 1.0, axis=1)
-        table = inside[0] - inside[1]
-    gaps = table[np.arange(n), ours.actual]
-    return gaps, gaps - table.min(axis=1)
-
-
-def _gap(one: Evaluation, two: Evaluation, name: str, sign: int) -> Callable[[FloatArray, FloatArray], float]:
-    """The lead of the first in a metric of counts, as a function of both matrices.
-
-    Raises
-    ------
-    ValueError
-        If the metric is of something else.
-    """
-    entry, parts = one.catalog.find(name)
-    if entry.needs not in ("labels", "two groups") or entry.value is None:
-        raise ValueError(
-            f"metric must be one of the counts, a mean cost, log loss, Brier score or top-k accuracy, got {name!r}"
-        )
-    step, wanted = parts.get("step", ""), parts.get("group", parts.get("label"))
-
-    def value(evaluation: Evaluation, table: FloatArray) -> float:
-        matrix = ConfusionMatrix(table, evaluation.labels)
-        statistics = replace(evaluation.statistics, matrix=matrix, squares=None, segments=None)
-        views = EvaluationViews(statistics, evaluation.grouping, evaluation.scored)
-        samples, names = views.of(entry, step), views.names(entry, step)
-        if samples is None:
-            return math.nan
-        if names is None:
-            return entry.number(samples.argument())
-        return float(entry.of_each(samples)[next(k for k, text in names.items() if text == wanted)])
-
-    return lambda first, second: sign * (value(one, first) - value(two, second))
-
-
-def _to_check(comparison: Comparison, pair: dict[str, Evaluation], reach: FloatArray) -> pd.DataFrame:
-    """Rows whose labels to check first: those that can move the order, then by suspicion."""
-    leader, _ = pair.values()
-    one, two = map(rows_of, pair.values())
-    judged = (in_order_of(leader, run.evaluation) for run in comparison.judged)
-    sides = [rows_of(of_classes(e)) for e in judged if why_unpaired(leader, e) is None]
-    doubt = suspicion(sides or [one, two])  # of runs joined by ids neither has these rows alone
-    moves = (reach > 0) | (one.predicted != two.predicted)
-    order = np.lexsort((np.arange(len(one)), -doubt, ~moves))
-    order = order[_weighted(one)[order]][:_LISTED]
-    frame = frame_of(one, order, dict(zip(pair, (one, two), strict=True)))
-    frame.insert(1, "moves", moves[order])
-    frame.insert(2, "suspicion", doubt[order])
-    return frame
-
-
-def suspicion(sides: list[Predictions]) -> FloatArray:
-    """One minus the mean over runs of the label's probability, shape (n,); with labels alone the share that miss it.
-
-    With probabilities the runs without them are left out. It orders rows as well as any simple rule (cleanlab's
-    self-confidence of Northcutt, Jiang and Chuang 2021, on averaged probabilities).
-    """
-    n = len(sides[0])
-    scored = [side for side in sides if side.probabilities is not None and not _ranks_only(side)]
-    total = np.zeros(n)
-    for side in scored or sides:
-        label = certainty(side, np.arange(n), label=True) if scored else None
-        total += side.actual == side.predicted if label is None else label
-    return np.asarray(1 - total / len(scored or sides))
-
-
-def _ranks_only(side: Predictions) -> bool:
-    return side.source is not None and side.source.ranking_only
-
-
 def missed(comparison: Comparison, at_least: int | None) -> Missed:
     """See :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
@@ -459,74 +265,19 @@ def missed(comparison: Comparison, at_least: int | None) -> Missed:
     if isinstance(least, bool) or not isinstance(least, (int, np.integer)) or not 1 <= least <= len(runs):
         raise ValueError(f"at_least must be a number of runs from 1 to {len(runs)}, got {at_least!r}")
     sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}
-    one, size = next(iter(sides.values())), len(runs)
-    misses = np.zeros(len(one), dtype=np.int64)
-    for evaluation in runs.values():
-        misses += ~right_rows(rows_of(evaluation), step_of(comparison, evaluation))
-    repeats, classes = _repeats(one), len(one.labels)
-    table = np.bincount(one.actual * (size + 1) + misses, repeats, minlength=classes * (size + 1))
-    by_class = table.reshape(classes, size + 1).astype(np.int64)
+    first_side = next(iter(sides.values()))
+    misses = np.zeros(len(first_side), dtype=np.int64)
+    for name, evaluation in runs.items():
+        misses += ~right_rows(sides[name], step_of(comparison, evaluation))
+    repeats = _repeats(first_side)
+    counts = np.bincount(misses, repeats, minlength=len(runs) + 1).astype(np.int64)
 
     def make_rows() -> pd.DataFrame:
-        doubt = suspicion(list(sides.values()))
         places = np.flatnonzero((misses >= least) & (repeats > 0))
-        places = places[np.lexsort((places, -doubt[places], -misses[places]))]
-        frame = frame_of(one, places, sides)
+        places = places[np.argsort(-misses[places], kind="stable")]
+        frame = frame_of(first_side, places, sides)
         frame.insert(1, "missed", misses[places])
-        frame.insert(2, "suspicion", doubt[places])
         frame.attrs[TOTAL] = len(places)
         return frame
 
-    return Missed(tuple(runs), least, by_class.sum(axis=0), by_class, make_rows)
-
-
-def together(comparison: Comparison) -> pd.DataFrame:
-    """See :meth:`cmtrack.Comparison.together`."""
-    from cmtrack._pandas import pd
-
-    runs = together_with(comparison)
-    sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}
-    right = {name: right_rows(sides[name], step_of(comparison, evaluation)) for name, evaluation in runs.items()}
-    pairs = list(combinations(runs, 2))
-    level = 1 - (1 - comparison.confidence_level) / len(pairs)
-    one = next(iter(sides.values()))
-    scored = all(side.probabilities is not None and not _ranks_only(side) for side in sides.values())
-    scored = scored and one.clusters is None and (one.weights is None or one.weights.dtype.kind == "i")
-    step, out, means = step_of(comparison, next(iter(runs.values()))), [], []
-    for first, second in pairs:
-        pair = Pair.of(right[first], right[second], level, one.weights, one.clusters)
-        row = {"first": first, "second": second} | dict(zip(Pair._fields, pair, strict=True))
-        for name in ("either", "gain", "kappa"):
-            row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(pair, f"{name}_ends"), strict=True))
-        if scored:
-            means.append(_mean_of(sides[first], sides[second], right[first], right[second], step))
-        out.append(row)
-    ends = [f"{name}{end}" for name in ("either", "gain", "kappa") for end in ("", "_low", "_high")]
-    frame = pd.DataFrame(out)[["first", "second", "both", "only_first", "only_second", "neither", *ends]]
-    if not means:
-        return frame
-    mean, b, c, n = np.array(means).T
-    z = normal_quantile(level)
-    gains = {"mean_gain": (b - c) / n, "mean_gain_low": -tango(c, b, n, z), "mean_gain_high": tango(b, c, n, z)}
-    return frame.assign(mean=mean, **gains)
-
-
-def _mean_of(
-    one: Predictions, two: Predictions, right: BoolArray, right_2: BoolArray, step: ComposedStep | None
-) -> tuple[float, int, int, int]:
-    """Accuracy of the mean of both runs' probabilities; rows only it, and only the better run gets right; all rows."""
-    p, q = one.probabilities, two.probabilities
-    assert p is not None  # the caller has asked
-    assert q is not None
-    places = np.flatnonzero(one.predicted != two.predicted)  # in the others the mean answers as both do
-    actual, answer = one.actual[places], (p[places] + q[places]).argmax(axis=1)
-    hit = answer == actual if step is None else step.accept[actual, answer]
-    weights = one.weights
-
-    def count(mark: BoolArray, at: Any = slice(None)) -> int:
-        return int(np.count_nonzero(mark)) if weights is None else int(weights[at][mark].sum())
-
-    hits, hits_2, n = right[places], right_2[places], len(one) if weights is None else int(weights.sum())
-    better = hits if count(hits, places) >= count(hits_2, places) else hits_2
-    alike = count(right) - count(hits, places)
-    return (alike + count(hit, places)) / n, count(hit & ~better, places), count(better & ~hit, places), n
+    return Missed(tuple(runs), least, counts, make_rows)

@@ -1,8 +1,12 @@
-"""Rows behind a number, across runs: flips, wrong labels that would decide, rows that most runs contradict, pairs."""
+"""Rows behind a number, across runs: flips, and rows that most runs miss."""
 
-from cmtrack.rows.deciding import Corrected, Deciding, corrected, transitions
+from typing import TYPE_CHECKING
+
+from cmtrack._lazy import found_in
 from cmtrack.rows.flips import Flips
-from cmtrack.rows.pairs import Pair
-from cmtrack.rows.suspects import Missed, expected_by_difficulty
+from cmtrack.rows.missed import Missed
 
-__all__ = ["Corrected", "Deciding", "Flips", "Missed", "Pair", "corrected", "expected_by_difficulty", "transitions"]
+__all__ = ["Flips", "Missed"]
+
+if not TYPE_CHECKING:  # a type checker would otherwise accept every name
+    __getattr__ = found_in(__name__, {})  # a removed name raises an error that says what to use instead

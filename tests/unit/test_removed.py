@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
 from click.testing import CliRunner
 
-import cmtrack
-from cmtrack import GranuleTable, compare, evaluate, log_evaluation
+from cmtrack import Comparison, GranuleTable, compare, evaluate, log_evaluation
 from cmtrack.cli import main
 from cmtrack.removed import INSTEAD
+from cmtrack.rows import Missed
 from support import ROOT
 
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
 FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
 COMMAND = re.compile(r"cmtrack (\w+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
-TOP_LEVEL = re.compile(r"cmtrack\.(\w+)")
+MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
 ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|mlflow\.app .*|[A-Z_]+")
 FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
-CLASSES = {"GranuleTable": GranuleTable}
+CLASSES = {"GranuleTable": GranuleTable, "Comparison": Comparison, "Missed": Missed}
 
 
 def keys(form: re.Pattern[str]) -> list[str]:
@@ -28,18 +29,18 @@ def keys(form: re.Pattern[str]) -> list[str]:
 
 
 def test_every_key_has_one_of_the_known_forms() -> None:
-    forms = (OPTION, FLAG, COMMAND, ATTRIBUTE, TOP_LEVEL, ONLY_LISTED)
+    forms = (OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
     unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
     assert not unknown
 
 
-@pytest.mark.parametrize("key", keys(TOP_LEVEL))
+@pytest.mark.parametrize("key", keys(MODULE_NAME))
 def test_a_removed_name_says_what_to_use(key: str) -> None:
-    name = key.removeprefix("cmtrack.")
+    module, name = MODULE_NAME.fullmatch(key).groups()  # type: ignore[union-attr]
     with pytest.raises(ImportError, match=re.escape(INSTEAD[key])):
-        getattr(cmtrack, name)
+        getattr(importlib.import_module(module), name)
     with pytest.raises(ImportError, match=re.escape(INSTEAD[key])):
-        exec(f"from cmtrack import {name}")
+        exec(f"from {module} import {name}")
 
 
 @pytest.mark.parametrize("key", keys(ATTRIBUTE))
@@ -68,8 +69,9 @@ def test_a_removed_flag_says_what_to_use(key: str) -> None:
 
 
 def test_nothing_that_is_removed_is_there() -> None:
-    for key in keys(TOP_LEVEL):
-        assert key.removeprefix("cmtrack.") not in dir(cmtrack)
+    for key in keys(MODULE_NAME):
+        module, _, name = key.rpartition(".")
+        assert name not in dir(importlib.import_module(module))
     for key in keys(ATTRIBUTE):
         class_name, name = key.split(".")
         assert name not in dir(CLASSES[class_name])

@@ -1,9 +1,8 @@
-"""Rows of the run to take and its rival: broken and fixed ones, labels that would decide, and what all runs miss."""
+"""Rows of the run to take and its rival: broken and fixed ones, and what all runs miss."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,6 @@ LISTED = 10
 MAX_CLASSES = 12
 MAX_OTHERS = 7
 """Runs beside the rival against which rows are listed."""
-_MOST_FITTED = 50
-"""Classes up to which the difficulty of rows is fitted, each by itself."""
 
 
 def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JOINED) -> dict[str, Any] | None:
@@ -58,13 +55,7 @@ def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JO
     names = say(other.name), say(ranking.foremost.name)
     whole = comparison.flips(keys[0], keys[1])
     table, by_class = (None, "") if _alike(whole) else _by_class(comparison.flips(keys[0], keys[1], "class"), *names)
-    sentences = [
-        _whole(whole, *names, right_side(comparison)),
-        _sentence(lambda: comparison.deciding(keys[0], keys[1])),
-    ]
-    if len(ranking.evaluation.labels) <= _MOST_FITTED:
-        sentences.append(_sentence(comparison.missed))
-    sentences.append(by_class)
+    sentences = [_whole(whole, *names, right_side(comparison)), _missed(comparison), by_class]
     return {
         "title": f"Rows: {names[1]} against {names[0]}",
         "chosen": names[1],
@@ -107,12 +98,12 @@ def _paired(other: Ranked, chosen: Ranked) -> bool:
     return held and why_unpaired(one, in_order_of(one, two)) is None
 
 
-def _sentence(ask: Callable[[], Any]) -> str:
-    """The sentence of an answer; none where these rows do not give it."""
+def _missed(comparison: Comparison) -> str:
+    """The number of rows that all runs miss; empty if no two runs can be compared row by row."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # runs of other rows stand elsewhere on the page
-            return str(ask().sentence)
+            warnings.simplefilter("ignore", UserWarning)  # another part of the page names runs of other rows
+            return comparison.missed().sentence
     except ValueError:
         return ""
 

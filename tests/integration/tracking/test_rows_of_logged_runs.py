@@ -38,7 +38,6 @@ def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
         .to_frame()
         .equals(here.flips("first", "second", by="class").to_frame())
     )
-    assert logged.deciding("first", "second").sentence == here.deciding("first", "second").sentence
     assert logged.missed().runs in (("first", "second"), ("second", "first"))
     with pytest.raises(ValueError, match=r"the second evaluation has no rows.*it can be with “second”"):
         logged.rows("first", "bare")
@@ -72,11 +71,7 @@ def test_the_command_line(runs, tmp_path):
         found = printed(one, two, f"--{kind}", "--limit", "1000")
         assert [row["row"] for row in found["rows"]] == comparison.rows(one, two, kind)["row"].tolist()
     assert printed(one, two)["kind"] == "broken"
-    assert printed(one, two, "--deciding")["sentence"].count("independent errors") == 1
     assert printed(one, two, "--missed-by", "2")["total"] == len(comparison.missed(2).to_frame())
-    doubt = [row["suspicion"] for row in printed(one, two, "--suspect")["rows"]]
-    assert doubt == sorted(doubt, reverse=True)
-    assert len(printed(one, two, "--together")["rows"]) == 1
     for arguments, words in (
         ((one, two, "--cell", "0", "1"), "--cell is of 1 runs, got 2"),
         ((one, "--broken", "--fixed"), "choose one of --broken, --fixed"),
