@@ -30,11 +30,17 @@ _DIFFICULTY = (
 )
 _SUSPECT = "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
+_CROSSING = (
+    "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
+)
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
     "cmtrack.AttributeSubsets": _REDUCTS,
     "GranuleTable.attribute_subsets": _REDUCTS,
+    "Comparison.crossing": _CROSSING,
+    "cmtrack.comparison.crossing": _CROSSING,
+    "cmtrack.comparison.Crossing": _CROSSING,
     "Comparison.deciding": _DECIDING,
     "Comparison.together": _TOGETHER,
     "Missed.expected": _DIFFICULTY,

@@ -5,8 +5,6 @@ from cmtrack.comparison.constant import ConstantAnswer as ConstantAnswer
 from cmtrack.comparison.constant import constant_answer as constant_answer
 from cmtrack.comparison.cost_ratio import BreakEven as BreakEven
 from cmtrack.comparison.cost_ratio import break_even as break_even
-from cmtrack.comparison.crossings import Crossing as Crossing
-from cmtrack.comparison.crossings import crossing as crossing
 from cmtrack.comparison.differences import Difference as Difference
 from cmtrack.comparison.differences import Differences as Differences
 from cmtrack.comparison.differences import McNemar as McNemar

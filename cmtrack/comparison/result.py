@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cmtrack.comparison import rows
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.comparability import of_classes
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.crossings import Crossing, crossing
 from cmtrack.comparison.planning import Looks, Resolution, looks_of, resolution_of
 from cmtrack.comparison.ranking import Ranked, RankedRun, Ranking
 from cmtrack.comparison.record import Record
@@ -338,20 +336,6 @@ class Comparison(RemovedAttributes):
         Raises ValueError for models, for several metrics side by side, and for a single run.
         """
         return resolution_of(self.ranking, int(self.how.get("seed", 0)))
-
-    @cached_property
-    def crossing(self) -> Crossing:
-        """Where, by the share of positives, the run to take or the first of the others is shown to be better.
-
-        Raises ValueError unless two runs on the same rows are ranked by one metric that depends on the share, and there
-        is a positive class or group.
-        """
-        ranking = self.ranking
-        if ranking is None or ranking.over or not ranking.criterion.single or len(ranking.runs) < 2:
-            raise ValueError(f"a crossing is of two runs that are ranked by one metric, got {ranking!r:.80}")
-        runs = (ranking.foremost, next(run for run in ranking.runs if run is not ranking.foremost))
-        first, second = (of_classes(run.evaluation) for run in runs)
-        return crossing(first, second, ranking.criterion.metrics[0], confidence_level=self.confidence_level)
 
     @cached_property
     def looks(self) -> Looks:

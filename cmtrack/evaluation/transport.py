@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-COUNTED = ("counts", "table", "whole table", "classes", "binary", "costs")
+_COUNTED = ("counts", "table", "whole table", "classes", "binary", "costs")
 """Functions of the table: a row's influence is that of its cell."""
 _LEFT_OUT = (
     "class calibration",
@@ -266,12 +266,6 @@ class Moved:
             for term in self._each(metric, step)
         }
 
-    def term(self, name: str) -> _Term | None:
-        """A metric by its full name, without the others; None where it cannot be moved."""
-        metric, parts = self.evaluation.catalog.find(name)
-        each = self._each(metric, parts.get("step", "")) if self._moves(metric) else ()
-        return next((term for term in each if term.name == name), None)
-
     def _moves(self, metric: Metric) -> bool:
         if metric in self.evaluation.extra_metrics:
             return metric.value is not None
@@ -319,10 +313,10 @@ class Moved:
 
     def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         metric, rows = term.metric, self.evaluation.rows
-        parts = self._by_cell(term) if metric.of in COUNTED else self._by_moments(term)
+        parts = self._by_cell(term) if metric.of in _COUNTED else self._by_moments(term)
         if parts is None or not isinstance(rows, Predictions):
             return parts
-        rough = metric.of not in COUNTED and self._known[metric.name, term.step][3] and len(rows) <= _MOST_ROWS
+        rough = metric.of not in _COUNTED and self._known[metric.name, term.step][3] and len(rows) <= _MOST_ROWS
         by_row = self._by_row(term, rows) if rough or rows.clusters is not None else None
         return by_row or parts[0], parts[1]
 
@@ -452,7 +446,7 @@ class Moved:
         plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
         views, values, by_metric = self._seen(plain), {}, {}
         for term in terms:
-            samples = views.of(term.metric, term.step) if term.metric.of in COUNTED else None
+            samples = views.of(term.metric, term.step) if term.metric.of in _COUNTED else None
             if samples is not None:
                 key = term.metric.name, term.step
                 if key not in by_metric:
@@ -489,7 +483,7 @@ class MovedByScores(Moved):
 
     def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         """Squared error by source: jointly by cells, where a metric is of the table; else an upper bound."""
-        if self._joint is not None and term.metric.of in COUNTED:
+        if self._joint is not None and term.metric.of in _COUNTED:
             return self._jointly(term, self._joint)
         parts, means = super()._parts(term) or (None, None)
         if parts is None or means is None:
@@ -767,7 +761,7 @@ class Transported:
         """
         moved, term = self.moved, self.moved.terms[metric]
         rows, values = moved.statistics.matrix.counts.sum(axis=1), list[float]()
-        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in COUNTED else ():
+        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in _COUNTED else ():
             counts = np.zeros((len(rows),) * 2)
             counts[:, k] = rows
             values += moved.of_table(counts, [term]).values()

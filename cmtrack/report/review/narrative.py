@@ -19,7 +19,6 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.transport import COUNTED
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
@@ -135,7 +134,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     notes, already = [], {*apart(comparison.rankings, comparison.reads)}
     if comparison.best is not None and comparison.ranking is not None:
         notes = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    notes += [*crossed(comparison), *break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
+    notes += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         notes += [*left_out(comparison, say), *passed_over(comparison, say)]
     return notes + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in already]
@@ -519,21 +518,6 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
         f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
         "than they are, and a real one may be missed."
     ]
-
-
-def crossed(comparison: Comparison) -> list[str]:
-    """The shares of positives at which the run to take, or the first of the others, is better, if not everywhere."""
-    ranking, criterion = comparison.ranking, comparison.criterion
-    if ranking is None or not criterion.single or criterion.catalog.lookup(criterion.metrics[0]).of not in COUNTED:
-        return []  # a metric of scores takes a pass over the rows at each share
-    crossing = asked(comparison, "crossing")
-    if crossing is None or len(crossing.pieces) < 2:
-        return []
-    names, first = short_names(comparison), ranking.foremost
-    second = next(run for run in ranking.runs if run is not first)
-    where = crossing.sentence(names[first.name], names[second.name])
-    share = f"by the share of {quoted(ranking.evaluation.positive)} among the rows"
-    return [f"Which run has the better {criterion_title(criterion)}, {share}: {where}."]
 
 
 def break_evens(comparison: Comparison) -> list[str]:

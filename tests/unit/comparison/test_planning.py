@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.comparison import CompareOptions, crossing
+from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.planning import Resolution, optimism
 from cmtrack.report.review.bundle import Outcome, verify
 from cmtrack.report.review.interactive import payload
@@ -355,80 +354,3 @@ def test_paired_differences_there_are_those_of_the_vector() -> None:
     }
     for row in paired_differences(first, second, metrics=expected).rows:
         assert (row.difference, row.standard_error) == pytest.approx(expected[row.metric], abs=6e-11), row.metric
-
-
-def test_a_crossing_as_in_the_vector() -> None:
-    """Vector TV-D9: at q = .1 and at any other share the models are not told apart; estimated to cross at .5."""
-    pair = of_cells([[560, 42, 35, 63], [18, 15, 12, 255]])
-    found = crossing(*pair)
-    at = [float(np.interp(0.1, found.shares, column)) for column in (found.difference, found.standard_error)]
-    assert at[0] == pytest.approx(0.008, abs=1e-6)
-    assert at[1] == pytest.approx(0.0114090607, rel=2e-3)  # between two shares of the grid
-    assert found.values == pytest.approx((0.5,), abs=1e-6)
-    assert found.pieces == ((0.0, 1.0, 0),)
-    assert found.sentence() == "“A” and “B” are not told apart at any share of positives"
-    same = crossing(pair[0], pair[0])
-    assert same.pieces == ((0.0, 1.0, 0),)
-
-
-def test_accuracies_cross_where_their_recalls_say() -> None:
-    """Recalls (.95, .70) against (.85, .90) cross at 1/3."""
-    careful = evaluate([0] * 2000 + [1] * 2000, [0] * 1900 + [1] * 100 + [0] * 600 + [1] * 1400)
-    eager = evaluate([0] * 2000 + [1] * 2000, [0] * 1700 + [1] * 300 + [0] * 200 + [1] * 1800)
-    found = crossing(careful, eager)
-    assert found.values == pytest.approx((1 / 3,), abs=1e-6)
-    (_, low, one), (_, high, none), (_, _, other) = found.pieces
-    assert (one, none, other) == (1, 0, 2)
-    assert low < 1 / 3 < high
-    assert found.sentence() == f"“A” up to {100 * low:.2g} %, “B” from {100 * high:.2g} %, between them not told apart"
-    assert crossing(eager, careful).pieces[0][2] == 2
-    assert crossing(careful, eager, "class/1/recall").sentence() == "“B” at every share"
-
-
-def test_a_review_says_where_the_leaders_cross() -> None:
-    where = "“careful” up to 36 %, “eager” from 49 %, between them not told apart"
-    sentence = f"Which run has the better accuracy, by the share of “1” among the rows: {where}."
-    for at in (None, 0.02):  # weighted rows say the same
-        comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
-        assert sentence in comparison.summary()
-        assert in_review(comparison) == []
-    assert "by the share of" not in compare(PAIR, rank_by="multiclass/accuracy").summary()  # nowhere told apart
-    assert "by the share of" not in compare(two_models(), rank_by="probability/log_loss").summary()
-    with pytest.raises(ValueError, match="a crossing is of two runs that are ranked by one metric"):
-        compare({"a": PAIR["a"]}).crossing  # noqa: B018 - it raises
-
-
-def test_cells_of_the_table_cross_as_their_rows_do() -> None:
-    first, second = two_models().values()
-    alone = np.arange(900)
-    by_rows = (evaluate(e.rows.actual, e.rows.predicted, groups=alone) for e in (first, second))
-    one, other = crossing(first, second, "binary/f1"), crossing(*by_rows, "binary/f1")
-    assert other.difference == pytest.approx(one.difference, abs=1e-12)
-    assert other.standard_error == pytest.approx(one.standard_error * np.sqrt(900 / 899), rel=1e-9)
-
-
-def test_a_crossing_needs_pairs_and_a_positive() -> None:
-    with pytest.raises(ValueError, match="a crossing needs two evaluations of the same rows"):
-        crossing(PAIR["a"], evaluate(Y[:100], Y[:100]))
-    with pytest.raises(ValueError, match="a crossing needs a metric that moves"):
-        crossing(PAIR["a"], PAIR["b"], "calibration/error")
-
-
-def test_no_share_is_said_at_which_a_precision_of_one_row_is_better() -> None:
-    y = np.arange(200) < 100
-    one, many = evaluate(y, np.arange(200) < 1), evaluate(y, np.arange(200) < 120)
-    with pytest.raises(ValueError, match="a crossing needs a metric that rows move, got 'binary/precision' of 1"):
-        crossing(one, many, "binary/precision")
-    best = crossing(evaluate(y, y), many)  # all rows are right: these say what the accuracy of 1 is of
-    assert best.sentence() == "“A” at every share"
-    assert crossing(many, evaluate(y, np.arange(200) < 90), "binary/recall").pieces == ((0.0, 1.0, 1),)
-
-
-@pytest.mark.parametrize("more", [{"sample_weight": np.linspace(0.5, 2, 200)}, {"groups": np.arange(200) // 4}])
-def test_recalls_of_1_cross_with_sampling_weights_and_clusters_too(more: dict[str, Any]) -> None:
-    y = np.arange(200) < 100
-    every, fewer = (evaluate(y, np.arange(200) < called, **more) for called in (120, 60))
-    assert crossing(every, fewer, "binary/recall").pieces == ((0.0, 1.0, 1),)
-    assert crossing(evaluate(y, y, **more), fewer, "multiclass/accuracy").pieces[-1][-1] == 1
-    with pytest.raises(ValueError, match="a crossing needs a metric that rows move, got 'binary/precision' of 1"):
-        crossing(fewer, every, "binary/precision")
