@@ -71,8 +71,6 @@ class Entry:
         The flag's value, as its help calls it.
     form : str
         What a rule file may say of it, for errors; an option without one does not decide.
-    in_query : bool
-        True for an option that a query of the live page may hold.
     write, read : callable, optional
         To and from plain data; without ``write`` the entry is not stored.
     merge : callable, optional
@@ -91,7 +89,6 @@ class Entry:
     of_texts: Callable[[Any], Any] = _same
     metavar: str | None = None
     form: str = ""
-    in_query: bool = False
     write: Callable[[Any], Any] | None = _same
     read: Callable[[Any], Any] = _same
     merge: Callable[[Any, Any], Any] | None = None

@@ -33,6 +33,7 @@ _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two 
 _CROSSING = (
     "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
 )
+_LIVE_PAGE = "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
@@ -55,6 +56,10 @@ INSTEAD: dict[str, str] = {
     "cmtrack rows --deciding": _SUSPECT,
     "cmtrack rows --suspect": _SUSPECT,
     "cmtrack rows --together": "--broken and --fixed list the rows that only one of two runs gets right",
+    "cmtrack[server]": _LIVE_PAGE,
+    "cmtrack_integrations.server": _LIVE_PAGE,
+    "mlflow.app cmtrack": _LIVE_PAGE,
+    "mlflow.app cmtrack-auth": _LIVE_PAGE,
 }
 
 STORED: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """The question of a comparison: one declaration for each option.
 
-The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a rule file, the
-query of the live page and the snippet that makes a review again are made from it.
+The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a rule file and the
+snippet that makes a review again are made from it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _of_file(fields: Mapping[str, Any]) -> str:
     )
 
 
-_A_NUMBER: dict[str, Any] = {"of_flag": float, "in_query": True, "form": "a number", "read": _number}
+_A_NUMBER: dict[str, Any] = {"of_flag": float, "form": "a number", "read": _number}
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,6 @@ class CompareSpec(Question):
         flag="--filter",
         help="Take only the runs that match this filter of MLflow, such as \"params.model = 'forest'\".",
         metavar="TEXT",
-        in_query=True,
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
@@ -189,7 +188,6 @@ class CompareSpec(Question):
         "weighted sum in units of their standard errors.",
         metavar="METRIC[=WEIGHT]",
         several=True,
-        in_query=True,
         form="a metric's name, a list of names, or weights by name",
         read=_rank_by,
     )
@@ -206,7 +204,6 @@ class CompareSpec(Question):
         "'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is not ranked; repeatable.",
         metavar="GATE",
         several=True,
-        in_query=True,
         form="a gate, or a list of gates",
         read=_texts,
     )
@@ -221,7 +218,6 @@ class CompareSpec(Question):
         "'metrics.seconds asc' or 'tags.size desc'; repeatable.",
         metavar="RULE",
         several=True,
-        in_query=True,
         form="a tie-breaker, or a list of them",
         read=_texts,
     )
@@ -313,7 +309,6 @@ class CompareSpec(Question):
         help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
         metavar="COLUMN",
         several=True,
-        in_query=True,
         form="a column, or a list of columns and of lists of columns",
         read=_divisions,
     )
@@ -323,7 +318,6 @@ class CompareSpec(Question):
         flag="--against",
         help="Take differences from this run or model URI.",
         metavar="RUN",
-        in_query=True,
         form="a run",
         read=_text,
     )
@@ -334,7 +328,6 @@ class CompareSpec(Question):
         flag="--block",
         help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
         metavar="NAME",
-        in_query=True,
         form="a text such as params.fold",
         read=_text,
     )
@@ -344,7 +337,6 @@ class CompareSpec(Question):
         flag="--model",
         help="Tell the models of repeated runs apart by this, such as 'params.model'.",
         metavar="NAME",
-        in_query=True,
         form="a text such as params.model",
         read=_text,
     )
@@ -357,7 +349,6 @@ class CompareSpec(Question):
         flag="--block-kind",
         help="Treat the repeated runs as this kind.",
         choices={kind: kind for kind in ("auto", "folds", "seeds", "datasets")},
-        in_query=True,
         form="a text",
         read=_text,
     )
@@ -378,7 +369,6 @@ class CompareSpec(Question):
         "",
         flag="--prefix",
         help="Read the evaluations that were logged under this prefix.",
-        in_query=True,
     )
     limit: int = entry(
         "int, default 50",
@@ -388,7 +378,6 @@ class CompareSpec(Question):
         flag="--limit",
         help="Read and test at most this many runs of one data set, the best by their logged values.",
         of_flag=int,
-        in_query=True,
     )
     max_runs: int | None = entry(
         "int or None, default 5000",
@@ -403,9 +392,7 @@ class CompareSpec(Question):
         metavar="URI",
         several=True,
     )
-    seed: int = entry(
-        "int, default 0", "Seed of the random draws.", 0, of_flag=int, in_query=True, form="a whole number", read=_whole
-    )
+    seed: int = entry("int, default 0", "Seed of the random draws.", 0, of_flag=int, form="a whole number", read=_whole)
     extra_metrics: Sequence[Metric] = entry(
         "sequence of Metric, optional",
         "Metrics of your own, computed for every run, also for those that were logged without them. A metric that "

@@ -125,21 +125,13 @@ def compare(
     return compare_by(CompareOptions(**options), runs, progress)
 
 
-def compare_by(
-    options: CompareOptions,
-    runs: Any = None,
-    progress: Progress | None = None,
-    clients: Sequence[MlflowClient] | None = None,
-) -> Comparison:
-    """Compare runs by a record of options; see :func:`compare`.
-
-    ``clients`` are asked in place of those of ``options.tracking_uri``, where they are given.
-    """
+def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | None = None) -> Comparison:
+    """Compare runs by a record of options; see :func:`compare`."""
     how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
     if isinstance(runs, Mapping):
         return compare_evaluations(runs, options, tell)
     options.check()
-    listing = partial(list_runs, runs, options, tell, clients=clients)
+    listing = partial(list_runs, runs, options, tell)
     catalog = BUILT_IN.with_own(options.own)
     if names := _not_known(catalog, options.rank_by, options.require, options.tie_breakers):
         catalog = _declared(listing(order=None), prefix, names, catalog)
@@ -332,14 +324,7 @@ class Listed(Listing):
     clients: dict[str, MlflowClient] = field(default_factory=dict)
 
 
-def list_runs(
-    runs: Any,
-    options: CompareOptions,
-    progress: Progress,
-    *,
-    order: Criterion | None,
-    clients: Sequence[MlflowClient] | None = None,
-) -> Listed:
+def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None) -> Listed:
     """List the referenced runs, or those of experiments, in one or more stores; the best first if there are many.
 
     ValueError or TypeError if a run, an experiment or a filter is not one; ConnectionError if a tracking server does
@@ -348,8 +333,7 @@ def list_runs(
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")
     uris: list[Any] = several(options.tracking_uri or ()) or [None]
-    given_clients = map(client_for, uris) if clients is None else clients
-    by_uri = {client.tracking_uri: client for client in given_clients}
+    by_uri = {client.tracking_uri: client for client in map(client_for, uris)}
     by_id: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)

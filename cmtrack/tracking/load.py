@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -154,13 +153,11 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
     try:
         if not file.endswith(name):  # a tag named it
             raise ValueError(f"such a file is called {name}")
-        inside = getattr(client, "read_artifact", None)  # of a client inside the tracking server
-        far = inside is None and artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
+        far = artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
         cacheable = digest is not None and far
         if cacheable and (content := cache.cached(str(digest))) is not None:
             return content
-        read = partial(artifacts.read, run.artifact_uri) if inside is None else partial(inside, run.run_id)
-        content = read(file, client.tracking_uri)
+        content = artifacts.read(run.artifact_uri, file, client.tracking_uri)
     except FileNotFoundError as error:
         raise ValueError(f"run {run.run_id} holds no {file}: {_said(error)}") from None
     except Exception as error:

@@ -182,19 +182,17 @@ def tracking_server(
     return Service(command, port, folder, name, lambda: _answers(port, "/health"), settings, forked=forked)
 
 
-def basic_auth(
-    folder: Path, *arguments: str, app: str = "basic-auth", permission: str = "READ", **options: Any
-) -> Service:
-    """A tracking server that asks for a password; what users may do without a permission of their own is given."""
+def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
+    """A tracking server that asks for a password; users without a permission of their own may read."""
     settings = folder / "auth.ini"
     settings.write_text(
-        f"[mlflow]\ndefault_permission = {permission}\ndatabase_uri = sqlite:///{folder}/auth.db\n"
+        f"[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///{folder}/auth.db\n"
         f"admin_username = {ADMIN[0]}\nadmin_password = {ADMIN[1]}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
     )
     environment = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "secret-of-the-tests"}
-    environment |= options.pop("environment", {})
-    return tracking_server(folder, "--app-name", app, *arguments, name="auth", environment=environment, **options)
+    arguments = ("--app-name", "basic-auth", *arguments)
+    return tracking_server(folder, *arguments, name="auth", environment=environment, **options)
 
 
 def postgresql() -> Service:

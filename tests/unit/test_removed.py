@@ -19,7 +19,7 @@ FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
 COMMAND = re.compile(r"cmtrack (\w+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
-ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|mlflow\.app .*|[A-Z_]+")
+ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|cmtrack_integrations\.\w+|mlflow\.app .*|[A-Z_]+")
 FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
 CLASSES = {"GranuleTable": GranuleTable, "Comparison": Comparison, "Missed": Missed}
 

@@ -12,7 +12,6 @@ import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.evaluation.catalog import CATALOG
-from cmtrack.report.html import render_page
 from support.problems import random_models, random_problem
 
 axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
@@ -60,13 +59,6 @@ def families():
     return evaluate_families([{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix("."))
 
 
-LOGGED = {"date": "2026-01-02 10:20", "of": "party", "ranked": "7", "decision": "Take “tree”.", "link": "../x"}
-LIVE = {
-    "title": "Reviews of models", "said": "A sentence.", "following": "next", "reviews": [LOGGED],
-    "experiments": [{"id": "1", "name": "party"}],
-}  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("pages")
@@ -88,13 +80,10 @@ def violations(browser, address: str) -> dict[str, list[str]]:
 CLEAN: dict[str, list[str]] = {"wide": [], "phone": [], "dark": []}
 
 
-@pytest.mark.parametrize("subject", [report, review, families, "live"], ids=["report", "review", "families", "live"])
+@pytest.mark.parametrize("subject", [report, review, families])
 def test_nothing_is_found_on_a_page(browser, folder, subject):
     file = folder / "page.html"
-    if subject == "live":
-        file.write_text(render_page("live.html", **LIVE), encoding="utf-8")
-    else:
-        subject().report(file)
+    subject().report(file)
     assert violations(browser, file.as_uri()) == CLEAN
 
 

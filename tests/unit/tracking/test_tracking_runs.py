@@ -731,31 +731,35 @@ def test_a_server_is_asked_once_and_a_database_needs_its_library(monkeypatch: py
 # -- loading ---------------------------------------------------------------------------------------------------------
 
 
-class Files(Store):
-    """A store inside the tracking server, with the files of its one run."""
+PLACE = "s3://bucket/a"
 
-    def __init__(self, run: Any, **files: bytes | Exception) -> None:
-        super().__init__(run)
-        self.files = files
 
-    def read_artifact(self, run_id: str, name: str, uri: str) -> bytes:
-        assert (run_id, uri) == ("a" * 32, URI)
-        content = self.files.get(name.partition(".")[0], FileNotFoundError(errno.ENOENT, "No such file"))
+def stored(monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], **files: bytes | Exception) -> Store:
+    """A store with one run, whose folder of artifacts holds these files."""
+    run = entity(tags=tags)
+    run.info.artifact_uri = PLACE
+
+    def read(uri: str, name: str, tracking_uri: str) -> bytes:
+        assert (uri, tracking_uri) == (PLACE, URI)
+        content = files.get(name.partition(".")[0], FileNotFoundError(errno.ENOENT, "No such file"))
         if isinstance(content, Exception):
             raise content
         return content
 
+    monkeypatch.setattr(artifacts, "read", read)
+    return Store(run)
 
-def test_a_run_gives_its_evaluation_or_says_what_it_lacks() -> None:
+
+def test_a_run_gives_its_evaluation_or_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     one, rows = evaluate([0, 1, 1, 0], [0, 1, 0, 0]), BytesIO()
     one.write_rows(rows)
     files = {"cmtrack_evaluation": one.to_json().encode(), "cmtrack_predictions": rows.getvalue()}
     done, started = {"cmtrack.status": "completed"}, {"cmtrack.status": "started"}
     digested = done | {"cmtrack.digests": json.dumps({"evaluation": digest_of(files["cmtrack_evaluation"])})}
     for tags in (done, digested):
-        loaded = load.load_evaluation("a" * 32, client=Files(entity(tags=tags), **files))
+        loaded = load.load_evaluation("a" * 32, client=stored(monkeypatch, tags, **files))
         assert (loaded, loaded.rows) == (one, None)
-    loaded = load.load_evaluation("a" * 32, rows=True, client=Files(entity(tags=done), **files))
+    loaded = load.load_evaluation("a" * 32, rows=True, client=stored(monkeypatch, done, **files))
     assert (loaded, loaded.rows is not None) == (one, True)
     run = f"run {'a' * 32}"
     other = digested | {"cmtrack.digests": '{"evaluation": "0"}'}
@@ -776,15 +780,15 @@ def test_a_run_gives_its_evaluation_or_says_what_it_lacks() -> None:
         (elsewhere, files, True, f"{run}: secret.txt cannot be read: such a file is called cmtrack_pred"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"^{re.escape(says)}") as raised:
-            load.load_evaluation("a" * 32, rows=asked, client=Files(entity(tags=tags), **given))
+            load.load_evaluation("a" * 32, rows=asked, client=stored(monkeypatch, tags, **given))
         assert ("was not finished" in str(raised.value)) == (tags is started)
         assert "the evaluation is damaged" in says or "the evaluation is damaged" not in str(raised.value)
 
 
-def test_rows_that_cannot_be_read_are_a_problem_where_they_were_kept() -> None:
+def test_rows_that_cannot_be_read_are_a_problem_where_they_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     one = evaluate([0, 1, 1, 0], [0, 1, 0, 0])
     for tags, says in (({}, ""), ({"cmtrack.digests": '{"predictions": "p"}'}, "holds no cmtrack_predictions.parquet")):
-        store = Files(entity(tags=tags))
+        store = stored(monkeypatch, tags)
         same, problem = load.with_kept_predictions(one, runs.find("a" * 32, [store]), store)
         assert (same is one, says in problem, bool(problem)) == (True, True, bool(says))
 
@@ -975,14 +979,16 @@ def names_of(listing: comparing.Listed) -> list[str]:
     return [run.name for run in listing.runs]
 
 
-def test_runs_are_listed_from_experiments_and_by_reference() -> None:
+def test_runs_are_listed_from_experiments_and_by_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Store(*(entity(str(k) * 32, "n") for k in range(4)))
     second = Other(entity("f" * 32, "m"), entity("0" * 32, "n"))
     told: list[Any] = []
 
     def listing(given: Any = None, clients: Any = (first,), order: Any = None, **how: Any) -> comparing.Listed:
-        options = CompareOptions(**({"experiment_names": ["party"]} | how))
-        return comparing.list_runs(given, options, lambda *step: told.append(step), order=order, clients=clients)
+        monkeypatch.setattr(comparing, "client_for", {client.tracking_uri: client for client in clients}.get)
+        stores = [client.tracking_uri for client in clients]
+        options = CompareOptions(**({"experiment_names": ["party"], "tracking_uri": stores} | how))
+        return comparing.list_runs(given, options, lambda *step: told.append(step), order=order)
 
     everything = listing(max_runs=4)
     assert ([run.run_id[0] for run in everything.runs], everything.notes) == (list("0123"), ())
@@ -1267,11 +1273,13 @@ LABELS = [0, 1] * 20
 
 
 class Held(Store):
-    """A store inside the tracking server with complete evaluations of its runs, by their names."""
+    """A store with complete evaluations of its runs, by their names, and with their files."""
 
-    def __init__(self, **evaluations: Any) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **evaluations: Any) -> None:
         super().__init__(*(self.one(name, evaluation) for name, evaluation in evaluations.items()), size=50)
         self.evaluations = evaluations
+        monkeypatch.setattr(comparing, "client_for", lambda _: self)
+        monkeypatch.setattr(artifacts, "read", self.read)
 
     @staticmethod
     def one(name: str, evaluation: Any) -> Any:
@@ -1279,10 +1287,12 @@ class Held(Store):
             {} if isinstance(evaluation, str) else {"multiclass/accuracy": evaluation.metrics["multiclass/accuracy"]}
         )
         tags = {"cmtrack.status": "completed", "cmtrack.review": name}
-        return entity(name * 32, name, metrics=metrics, tags=tags)
+        run = entity(name * 32, name, metrics=metrics, tags=tags)
+        run.info.artifact_uri = f"s3://bucket/{name}"
+        return run
 
-    def read_artifact(self, run_id: str, name: str, _: str) -> bytes:
-        one, content = self.evaluations[run_id[0]], BytesIO()
+    def read(self, uri: str, name: str, _: str) -> bytes:
+        one, content = self.evaluations[uri[-1]], BytesIO()
         if isinstance(one, str):
             return one.encode()
         if name.endswith(".json"):
@@ -1299,15 +1309,15 @@ def right(n: int, **more: Any) -> Any:
     return evaluate(LABELS, LABELS[:n] + [1 - one for one in LABELS[n:]], **more)
 
 
-def test_runs_of_a_store_are_compared_and_what_is_unreadable_is_said() -> None:
-    store, told = Held(a=right(30), b=right(38), c="damaged"), []
+def test_runs_of_a_store_are_compared_and_what_is_unreadable_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    Held(monkeypatch, a=right(30), b=right(38), c="damaged")
 
     def compared(given: Any = ("a" * 32, "b" * 32), **how: Any) -> Any:
         return comparing.compare_by(
             CompareOptions(**({"rank_by": "multiclass/accuracy"} | how)),
             given,
             lambda *step: told.append(step),
-            [store],
         )
 
     comparison = compared()
@@ -1328,12 +1338,12 @@ def test_runs_of_a_store_are_compared_and_what_is_unreadable_is_said() -> None:
     assert [run.name for run in only.runs] == ["x", "y"]
 
 
-def test_a_baseline_that_a_gate_stops_or_the_limit_passes_over_is_judged_once() -> None:
-    store = Held(a=right(30), b=right(38), c=right(20))
+def test_a_baseline_that_a_gate_stops_or_the_limit_passes_over_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    Held(monkeypatch, a=right(30), b=right(38), c=right(20))
 
     def compared(**how: Any) -> Any:
         given = {"rank_by": "multiclass/accuracy", "experiment_names": ["party"], "against": "c" * 32} | how
-        return comparing.compare_by(CompareOptions(**given), clients=[store])
+        return comparing.compare_by(CompareOptions(**given))
 
     stopped = compared(require=["multiclass/accuracy > 0.8"])
     assert (sorted(stop.run.name for stop in stopped.failed), [run.name for run in stopped.runs]) == (["a", "c"], ["b"])
@@ -1348,7 +1358,7 @@ def test_a_metric_of_ones_own_is_taken_from_the_first_run_that_has_it(monkeypatc
         "a": right(30), "b": "damaged", "c": right(30, extra_metrics=[gain]),
         "d": right(30, extra_metrics=[gain, loss]), "e": right(30, extra_metrics=[loss]),
     }  # fmt: skip
-    store = Held(**given)
+    store = Held(monkeypatch, **given)
 
     def read(run: Any, *_: Any) -> Any:
         asked.append(run.name)
@@ -1417,7 +1427,7 @@ def test_runs_are_divided_by_a_table_of_their_rows(monkeypatch: pytest.MonkeyPat
     import pandas as pd
 
     one = right(30, row_ids=list(range(40)))
-    store = Held(a=one)
+    store = Held(monkeypatch, a=one)
     run = runs.from_entity(store.entities[0], store)
     monkeypatch.setattr(segments, "with_clients", lambda _: [(run, store)])
     monkeypatch.setattr(segments, "evaluation_of", lambda *_: one)
