@@ -101,11 +101,11 @@ def test_lists(tmp_path: Path, engine: str, grouping: Grouping | None) -> None:
 def test_booleans_and_one_column(tmp_path: Path, engine: str) -> None:
     y, _, p = random_problem(5, k=2)
     truth, score = y.astype(bool), p[:, 1]
-    frame = pd.DataFrame({"y": truth, "s": score, "t": truth ^ (score > 0.8)})
+    frame = pd.DataFrame({"y": truth, "s": score, "rest": 1 - score, "t": truth ^ (score > 0.8)})
     table = as_table(engine, frame, tmp_path)
-    for options in ({}, {"positive": False}):
-        expected = evaluate(truth, frame["t"], y_prob=score, **options)
-        assert_same(evaluate_table(table, y_true="y", y_pred="t", y_prob="s", **options), expected)
+    for column, options in (("s", {}), ("rest", {"positive": False})):  # one column is of the positive class
+        expected = evaluate(truth, frame["t"], y_prob=frame[column], **options)
+        assert_same(evaluate_table(table, y_true="y", y_pred="t", y_prob=column, **options), expected)
 
 
 # -- many rows: the grid ----------------------------------------------------------------------------------------------
