@@ -13,7 +13,7 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.names import near
 from cmtrack.rows.join import by_ids, column_called, places_in
 from cmtrack.statistics.attributes import attribute_columns
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, align_rows, listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, plain_value, value_texts
 
@@ -228,6 +228,7 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
     from cmtrack.sources.table_file import read_frame  # pyarrow, which a light environment does not have
 
     table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table
+    table = align_rows({"the evaluation": None, "table": table})["table"]
     given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
     columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
     rows = rows_of(evaluation)

@@ -38,7 +38,7 @@ from cmtrack.segments import (
 from cmtrack.segments.inference import Differences, with_zero
 from cmtrack.segments.search import N_PERMUTATIONS
 from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
 from cmtrack.statistics.segmented import SegmentCounts
@@ -492,6 +492,7 @@ def search(
         if not where.any():
             where, values = None, np.full(len(psi), value)
     if columns is not None:
+        columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
         chosen = search_columns(columns, len(rows))
     else:
         held = [one for one in rows.segments if not any(isinstance(v, tuple) for v in one.values)]

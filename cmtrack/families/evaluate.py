@@ -14,6 +14,7 @@ from cmtrack.families.spec import FamilySpec
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.inputs import align_rows
 from cmtrack.statistics.labels import encode_row_ids
 
 
@@ -157,6 +158,10 @@ def _evaluate(
     confidence_level: float,
 ) -> list[FamilyEvaluation]:
     """An evaluation of the same sets by each rule."""
+    is_long = hasattr(y_true, "columns") or hasattr(y_pred, "columns")
+    if not is_long:  # the index of a long frame names its rows, which are no documents
+        aligned = align_rows({"y_true_sets": y_true, "y_pred_sets": y_pred, "row_ids": row_ids})
+        y_true, y_pred, row_ids = aligned.values()
     given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
     if row_ids is not None and documents is not None:
         raise ValueError("row_ids must be given without documents, got both: documents names the documents already")

@@ -10,7 +10,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.statistics.attributes import attribute_columns, combine, encode_attribute
 from cmtrack.statistics.counting import Counts, count_codes
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.inputs import IntArray, align_rows
 from cmtrack.statistics.labels import encode_labels
 
 MAX_CELLS = 100_000_000
@@ -25,6 +25,7 @@ def count_granules(
 
     Granules come in the order in which they first appear.
     """
+    data, y = align_rows({"X": data, what: y}).values()
     columns = attribute_columns(data, attributes)
     order, numbered = encode_labels({what: y}, labels)
     classes = numbered[what]

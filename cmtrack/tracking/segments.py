@@ -14,6 +14,7 @@ from cmtrack.evaluation.from_arrays import with_segments
 from cmtrack.report.views import segments_json
 from cmtrack.rows.join import places_in
 from cmtrack.statistics.attributes import attribute_columns
+from cmtrack.statistics.inputs import align_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
@@ -96,6 +97,7 @@ def segment_runs(
     >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
     {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy': 0.5}
     """
+    table = align_rows({"the run": None, "table": table})["table"]
     columns = attribute_columns(table, None, SEGMENTS)
     divisions = divisions_of(segments)
     for name in (*(name for division in divisions for name in division), y_true):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
@@ -14,7 +14,7 @@ import numpy as np
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.input_remarks import PADDING
-from cmtrack.statistics.inputs import as_array
+from cmtrack.statistics.inputs import align_rows, as_array
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
@@ -105,17 +105,18 @@ class EpochAccumulator:
             Columns of categories that divide the rows; also the other forms of :func:`cmtrack.evaluate`.
         """
         try:
-            if logits is not None:
-                if y_prob is not None:
-                    raise ValueError("a batch must have y_prob or logits, got both")
-                logits = _with_row_axis(logits, y_true)
-            if y_prob is not None:
-                y_prob = _with_row_axis(y_prob, y_true)
+            if logits is not None and y_prob is not None:
+                raise ValueError("a batch must have y_prob or logits, got both")
+            columns, divisions = ({}, ()) if segments is None else declared(segments)
             values_by_row = (y_true, y_prob, logits, y_pred, sample_weight, groups, row_ids)
-            given = dict(zip(_BY_ROW, values_by_row, strict=True))
+            given = align_rows(dict(zip(_BY_ROW, values_by_row, strict=True)) | {"segments": columns})
+            columns = given.pop("segments")
+            for name in ("y_prob", "logits"):
+                if given[name] is not None:
+                    given[name] = _with_row_axis(given[name], y_true)
             batch = {name: _batch_part(name, values) for name, values in given.items() if values is not None}
-            columns, divisions = ({}, ()) if segments is None else _divided(segments)
-            batch |= columns
+            batch |= _segment_parts(columns)
+            divisions = tuple(tuple(map(str, division)) for division in divisions)
             lengths = {name: len(values) for name, values in batch.items()}
             if len(set(lengths.values())) > 1:
                 raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
@@ -309,12 +310,10 @@ def _with_row_axis(outputs: Any, y_true: Any) -> Any:
     return outputs
 
 
-def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
-    """A batch's segment columns as arrays, and how they divide its rows."""
-    columns, divisions = declared(segments)
+def _segment_parts(columns: Mapping[Any, Any]) -> dict[str, Any]:
+    """A batch's segment columns as arrays."""
     read = (SegmentRows.read(name, _cpu(column)) for name, column in columns.items())
-    parts = {f"{_SEGMENT}{rows.name}": rows.column for rows in read}
-    return parts, tuple(tuple(map(str, division)) for division in divisions)
+    return {f"{_SEGMENT}{rows.name}": rows.column for rows in read}
 
 
 def _cpu(values: Any) -> Any:

@@ -244,8 +244,17 @@ def cross_validate_evaluation(
     >>> validated.evaluation.metrics["binary/roc_auc"] > 0.95, len(validated.folds)
     (True, 4)
     """
-    rows = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments}
+    rows = {
+        "X": X,
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "row_ids": row_ids,
+        "segments": segments,
+        "fit_params": fit_params,
+    }
     actual, by_row = in_order(y, rows)
+    X = by_row.pop("X")
+    fit_params = by_row.pop("fit_params")
     splits = splits_of(estimator, X, actual, cv, by_row["groups"])
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
     Spec.of(options, cross_validate_evaluation)  # before the fits

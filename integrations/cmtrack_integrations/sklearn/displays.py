@@ -17,6 +17,7 @@ from cmtrack.metrics.precision_recall import PrecisionRecallCurve
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.prevalence import PrevalenceEstimate, estimate_prevalence
 from cmtrack.statistics import ReducedConfusionMatrix
+from cmtrack.statistics.inputs import align_rows
 from cmtrack_integrations.sklearn.estimators import evaluate_estimator
 from cmtrack_integrations.sklearn.predictions import known_labels, probabilities
 
@@ -107,6 +108,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title : str, optional
         ax : matplotlib.axes.Axes, optional
         """
+        X = align_rows({"y": y, "X": X})["X"]
         order = known_labels(estimator, y, labels)
         return cls.from_predictions(
             y, estimator.predict(X), grouping=grouping, step=step, labels=order, sample_weight=sample_weight,
@@ -311,6 +313,7 @@ class PrevalenceDisplay(_Display):
         if labels is None or len(labels) != 2:
             raise ValueError(f"the likelihood needs two classes, got {labels}")
         X_cal, y_cal = calibration
+        y_cal, X_cal = align_rows({"calibration y": y_cal, "calibration X": X_cal}).values()
         column = labels.index(options.get("positive") if options.get("positive") is not None else labels[1])
         held, scores = (probabilities(estimator, rows, labels)[:, column] for rows in (X_cal, X))
         return cls.from_predictions(scores, calibration=(y_cal, held), title=title, ax=ax, **options)

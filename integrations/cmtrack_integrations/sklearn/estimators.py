@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.spec import Options, takes_options
 from cmtrack.grouping import Label
+from cmtrack.statistics.inputs import align_rows
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
@@ -165,6 +166,7 @@ def _arguments(
     options: Mapping[str, Any],
 ) -> tuple[Predicted, dict[str, Any]]:
     """Arguments of ``evaluate`` that the classifier gives."""
+    X = align_rows({"y": y, "X": X})["X"]
     predicted = predict(estimator, X, y, labels)
     given, order = predicted.given(options), predicted.labels
     if predicted.y_prob is None and (calibration is not None or target is not None):
@@ -186,4 +188,5 @@ def _calibration(estimator: Any, calibration: Any, order: Sequence[Label] | None
         X, y = calibration
     except (TypeError, ValueError):
         raise ValueError(f"calibration must be (X_cal, y_cal), got {type(calibration).__name__}") from None
+    y, X = align_rows({"calibration y": y, "calibration X": X}).values()
     return y, probabilities(estimator, X, order if order is not None else known_labels(estimator))

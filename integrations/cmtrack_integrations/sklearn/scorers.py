@@ -11,6 +11,7 @@ from cmtrack.evaluation import evaluate
 from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.grouping import Costs, Grouping, Label, as_costs
 from cmtrack.metrics.names import near
+from cmtrack.statistics.inputs import align_rows
 from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
 
 
@@ -40,6 +41,7 @@ class CmtrackScorer:
             If the metric needs probabilities and the classifier has none, or these data do not have the metric.
         """
         entry = lookup(self.metric)
+        X = align_rows({"y_true": y_true, "X": X})["X"]
         order = known_labels(estimator, y_true, self.labels)
         given: dict[str, Any] = {}
         if entry.needs == "probabilities":

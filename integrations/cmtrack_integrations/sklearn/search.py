@@ -109,14 +109,23 @@ def log_candidates(
         if max_candidates is not None and max_candidates < 1:
             raise ValueError(f"max_candidates must be at least 1, or None, got {max_candidates}")
         ranks = _ranks(results, getattr(search, "refit", None))
-        rows = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments}
+        rows = {
+            "X": X,
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "row_ids": row_ids,
+            "segments": segments,
+            "fit_params": fit_params,
+        }
         actual, by_row = in_order(y, rows)
+        features = by_row.pop("X")
+        fit_params_by_row = by_row.pop("fit_params")
         order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-        splits = splits_of(search.estimator, X, actual, search.cv, by_row["groups"])
+        splits = splits_of(search.estimator, features, actual, search.cv, by_row["groups"])
         for place in np.argsort(ranks, kind="stable")[:max_candidates].tolist():
             params = results["params"][place]
             candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
-            parts = fit_and_predict(candidate, X, actual, splits, order, fit_params, n_jobs)
+            parts = fit_and_predict(candidate, features, actual, splits, order, fit_params_by_row, n_jobs)
             whole = joined(parts, splits, order)
             evaluation = with_notes(evaluate(actual, **whole.given(options), **by_row, **options), whole.notes)
             shown = {**params, "candidate": place, "rank": int(ranks[place])}

@@ -177,6 +177,19 @@ def test_names_of_classes_and_a_class_that_never_occurs():
     assert judge.compute().labels == (0, 1, 2)
 
 
+def test_columns_of_a_batch_go_by_their_index():
+    names = [f"row {k}" for k in range(8)]
+    labels = pd.Series([0, 1] * 4, index=names)
+    half = pd.Series(["first"] * 4 + ["second"] * 4, index=names)
+    aligned = EpochAccumulator(strict=True)
+    aligned.update(labels, y_prob=labels, segments={"half": half})
+    shuffled = EpochAccumulator(strict=True)
+    shuffled.update(labels, y_prob=labels.sample(frac=1, random_state=0), segments={"half": half.iloc[::-1]})
+    evaluation = shuffled.compute()
+    assert evaluation == aligned.compute()
+    assert evaluation.metrics["multiclass/accuracy"] == 1
+
+
 def test_row_ids_leave_each_row_in_once():
     y, logits, _ = batches()
     ids = torch.arange(90).flip(0)

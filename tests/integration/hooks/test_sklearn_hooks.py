@@ -370,6 +370,26 @@ def test_rows_of_a_cross_validation_go_by_their_index(data):
     assert found.folds == expected.folds
 
 
+def test_features_go_by_the_index_of_the_labels(data, fitted):
+    x, y, x_test, y_test = data
+    names = np.arange(len(y_test)) + 1000
+    order = np.random.default_rng(0).permutation(len(names))
+    features = pd.DataFrame(x_test, index=names).iloc[order]
+    labels = pd.Series(y_test, index=names)
+    expected = evaluate_estimator(fitted, x_test, y_test, calibration=(x_test, y_test))
+    found = evaluate_estimator(fitted, features.to_numpy(), y_test, calibration=(features, labels))
+    assert found.metrics["multiclass/accuracy"] < 0.5 < expected.metrics["multiclass/accuracy"]  # arrays: by position
+    model = clone(fitted).fit(pd.DataFrame(x), y)
+    expected = evaluate_estimator(model, pd.DataFrame(x_test), y_test)
+    found = evaluate_estimator(model, features, labels)
+    assert found == expected
+    assert get_scorer("multiclass/accuracy")(model, features, labels) == expected.metrics["multiclass/accuracy"]
+    by_folds = [cross_validate_evaluation(model, rows, labels, cv=3).evaluation for rows in (x_test, features)]
+    assert by_folds[0].confusion_matrix.counts.tolist() == by_folds[1].confusion_matrix.counts.tolist()
+    with pytest.raises(ValueError, match="y and X must hold the same rows"):
+        evaluate_estimator(model, features.rename(index={1007: 7}), labels)
+
+
 def test_repeated_splits_are_refused(data):
     x, y, _, _ = data
     with pytest.raises(ValueError, match="exactly one test part, got row 0 in 2"):

@@ -140,6 +140,12 @@ def test_the_table_is_logged_where_that_is_asked_for(runs):
         assert paths == ["cmtrack_classes.json", "cmtrack_segments.json"]
 
 
+def test_columns_of_a_table_in_different_orders_are_refused(runs):
+    columns = {"id": TABLE["id"], "region": TABLE["region"].sample(frac=1, random_state=0)}
+    with pytest.raises(ValueError, match="in one order"):
+        segment_runs(runs[:1], columns, row_ids="id", segments=["region"])
+
+
 # -- command line ------------------------------------------------------------------------------------------------------
 
 
