@@ -56,12 +56,13 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.report.constant import beside
     from cmtrack.report.review.narrative import heading
-    from cmtrack.report.review.phrases import explained
+    from cmtrack.report.review.phrases import at_shares, explained
 
     print_sentences(console, comparison)
     console.print()
     for place, ranking in enumerate(comparison.rankings):
-        title, below = f"{heading(comparison, place)}, by {comparison.criterion}", beside(comparison, ranking)
+        title = f"{heading(comparison, place)}, by {comparison.criterion}{at_shares(comparison)}"
+        below = beside(comparison, ranking)
         print_table(console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog)
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))

@@ -29,6 +29,7 @@ from cmtrack.report.review.phrases import (
     STANDINGS,
     Say,
     assumed_shares,
+    at_shares,
     behind_words,
     criterion_title,
     direction,
@@ -273,7 +274,7 @@ def _shortened(cells: Sequence[Cell]) -> None:
 def ranking_tables(comparison: Comparison) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
     return [
-        table(ranking)
+        table(ranking, at_shares(comparison))
         | {"name": heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"}
         | {"reading": _reading(comparison)}
         | {"beside": beside_rows(comparison, ranking)}
@@ -281,9 +282,13 @@ def ranking_tables(comparison: Comparison) -> list[Table]:
     ]
 
 
-def table(ranking: Ranking) -> Table:
-    """Every run or model of a ranking, best first, with drawings of the intervals in their cells."""
-    columns, entries = _columns(ranking), ranking.standings
+def table(ranking: Ranking, at: str = "") -> Table:
+    """Every run or model of a ranking, best first, with drawings of the intervals in their cells.
+
+    ``at``: the class shares that the metrics are of, as :func:`at_shares` has them.
+    """
+    columns = _columns(ranking, at)
+    entries = ranking.standings
     cells = [[make(entry) for _, make in columns] for entry in entries]
     rows: list[dict[str, Any]] = [
         {"cells": row, "status": marked(standing(entry, ranking), entry.tied), "rest": False}
@@ -314,10 +319,10 @@ def _title(comparison: Comparison) -> str:
     return f"{text}, {assumed[0].lower()}{assumed[1:]}" if assumed else text
 
 
-def _columns(ranking: Ranking) -> list[tuple[str, Callable[[Ranked], Cell]]]:
+def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Cell]]]:
     """Heads, and the cell of an entry."""
     criterion, several = ranking.criterion, len(ranking.standings) > 1
-    titles = [fmt.metric_title(name, brief=True, catalog=criterion.catalog) for name in criterion.metrics]
+    titles = [fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at for name in criterion.metrics]
     columns: list[tuple[str, Callable[[Ranked], Cell]]] = [
         ("#", lambda one: cell(str(one.rank), one.rank)),
         (fmt.capital(ranking.noun), lambda one: name_cell(one.name, "" if ranking.over else one.run_id)),

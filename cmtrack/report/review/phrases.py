@@ -198,6 +198,14 @@ def judged_at(comparison: Comparison) -> str:
     return "" if shares is None else f"judged at {shares_in_words(shares, shared_positive(comparison))}"
 
 
+def at_shares(comparison: Comparison) -> str:
+    """What a head adds to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
+    shares = comparison.how.get("at")
+    if shares is None:
+        return ""
+    return f" at {100 * shares:.3g} %" if isinstance(shares, float) else " at other shares"
+
+
 def counts_rows(evaluation: BaseEvaluation) -> bool:
     """False if sampling weights count in other units than rows."""
     rows = evaluation.statistics.digest.rows

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy.stats import multivariate_normal
 
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
+from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.planning import Resolution, optimism
 from cmtrack.report.review.bundle import Outcome, verify
@@ -271,6 +274,12 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     assert comparison.summary().startswith(f"{condition}: ")
     assert f"<title>Review by accuracy, {condition[0].lower()}{condition[1:]}" in html(comparison)
     assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
+    head = "accuracy at 2 %" if at == 0.02 else "accuracy at other shares"
+    assert f"| Status | {head.capitalize()} |" in markdown(comparison)
+    console = Console(file=io.StringIO(), width=120)
+    print_comparison(console, comparison)
+    where = head.removeprefix("accuracy")
+    assert f"2 runs on 900 samples, by multiclass/accuracy{where}\n" in console.file.getvalue()
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):
         assert "2 runs on 900 samples" in text
