@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtr
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
@@ -169,4 +168,4 @@ def _two_proportions(a: FloatArray, n: FloatArray, b: FloatArray, m: FloatArray)
     variance = pooled * (1 - pooled) * (_over(np.ones_like(a), n[:, None]) + _over(np.ones_like(b), m[:, None]))
     gap = _over(a, n[:, None]) - _over(b, m[:, None])
     square = np.divide(gap**2, variance, out=np.full(a.shape, math.nan), where=np.nan_to_num(variance) > 0)
-    return np.asarray(chi2.sf(square, 1))
+    return np.asarray(chdtrc(1, square))

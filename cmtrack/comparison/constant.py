@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtr
-from scipy.stats import fisher_exact
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
@@ -434,6 +433,8 @@ def _gap_from_zero(evaluation: Evaluation, metric: str, entry: Metric) -> Differ
     error = own_error(evaluation, metric)
     table = _table_to_test(evaluation, metric, entry)
     if table is not None:
+        from scipy.stats import fisher_exact  # importing it takes longer than many an evaluation
+
         pvalue = float(fisher_exact(table).pvalue)
     else:
         statistic = value / error if error > 0 else math.nan

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from cmtrack.metrics.intervals import check_level
 
@@ -116,7 +116,7 @@ def plot_prevalence_likelihood(
     left, right = _limits(x, value, low, high, [*marks.values(), *([] if truth is None else [truth])])
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
-    cut = float(chi2.ppf(confidence_level, 1))
+    cut = float(chdtri(1, 1 - confidence_level))
     level = text.percent_text(confidence_level)
     if math.isfinite(low) and math.isfinite(high):
         method = "" if interval in _OF_THE_CURVE else f" ({interval})"

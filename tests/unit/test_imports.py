@@ -61,6 +61,19 @@ def test_evaluating_plain_data_needs_no_more() -> None:
     assert loaded_by(code) == {"numpy", "scipy"}
 
 
+def test_distributions_are_loaded_by_the_tests_that_need_them() -> None:
+    """Importing ``scipy.stats`` takes longer than many an evaluation, and fails where another library is hidden."""
+    code = (
+        "import sys\n"
+        "import cmtrack.families, cmtrack.metrics, cmtrack.report, cmtrack.tracking\n"
+        "from cmtrack.comparison import *\n"
+        "from cmtrack.plots import *\n"
+        "print('scipy.stats' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "False"
+
+
 def test_no_side_effect_on_threads_or_logging() -> None:
     code = (
         "import logging, threading\n"
