@@ -106,6 +106,8 @@ def send(
     is_lower = held_step is not None and step < held_step
     if (is_lower or (is_outdated and waits)) and run.data.tags.get(status) == "completed":
         if package.step is None:
+            if _holds_all_of(run, package):  # one that was cut off before it had its rows lacks only what is there
+                return Sent()
             raise ValueError(
                 f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
                 "one in its place, and removing its folder discards it"
@@ -195,6 +197,7 @@ def _read_evaluation_back(client: MlflowClient, run: Any, package: Package, name
     return ()
 
 
+_EMPTY = {NOTE: "", TABLES: "[]"}
 _ROUNDS = 5
 """Times that shared tags are written: whoever writes last has seen what the others wrote."""
 
@@ -203,33 +206,39 @@ def _close(client: MlflowClient, run: Any, package: Package, tags: dict[str, str
     """Write the closing tags, and read back that neither they nor the evaluation's file are another writer's.
 
     MLflow has no transactions. Tags that several evaluations share, the description and the list of tables, are made
-    of what the run holds just before, and made again if another process has written them meanwhile. MixedUp if the
-    evaluation's file is another one's.
+    of what the run holds just before, and made again if another process has written them meanwhile. In a run with
+    several evaluations each writes its part of them into a tag of its own as well, with which any of them can make
+    the shared tags whole: of two writers at the same time, the later one reads after both parts were written.
+    MixedUp if the evaluation's file is another one's.
     """
     from mlflow.entities import RunTag
 
     run_id = str(package.run_id)
     segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
-    tables = [table for table in (package.table, segments) if table in sent]
+    tables = tuple(table for table in (package.table, segments) if table in sent)
     gone = () if segments in package.files else (segments,)
     links = {quote(name) for name in sent}
     block = with_links(package.description, str(run.info.experiment_id), run_id, links)
-    problems: tuple[str, ...] = ()
+    part = Part(package.prefix, block, tables)
+    part_tag: dict[str, str] = {}
     for attempt in range(_ROUNDS):
         time.sleep(random.uniform(0.05, 0.3) * attempt)
         with _only_writer(package):
             before = client.get_run(run_id).data.tags
-            note = with_block(before.get(NOTE, ""), block, package.prefix)
-            listed = with_tables(before.get(TABLES, "[]"), tables, gone)
-            problems = _unlisted(note, listed, package.prefix, tables)
-            shared = {NOTE: note}
-            if listed != before.get(TABLES, "[]"):
-                shared[TABLES] = listed
-            closing = [RunTag(name, text) for name, text in (tags | shared).items()]
+            if _is_shared(before, package.prefix):
+                part_tag = {names.tag(PART, package.prefix): part.text}
+            others = _other_parts(before, package.prefix)
+            shared = _shared_tags(before, others, part, gone)
+            changed = {name: text for name, text in shared.items() if text != before.get(name, _EMPTY[name])}
+            closing = [RunTag(name, text) for name, text in (tags | part_tag | changed).items()]
             client.log_batch(run_id, tags=closing, synchronous=True)
             after = client.get_run(run_id).data.tags
-        if _unlisted(after.get(NOTE, ""), after.get(TABLES, "[]"), package.prefix, tables) == problems:
+        lacking = _lacking(shared, [*others, part])
+        is_known = bool(part_tag) or not _is_shared(after, package.prefix)
+        if is_known and _lacking(after, [*_other_parts(after, package.prefix), part]) == lacking:
             break
+    own = [name for prefix, name in lacking if prefix == package.prefix]
+    problems: tuple[str, ...] = (f"{some_of(own, 3)}: MLflow takes no more",) if own else ()
     if package.step is None:  # the next step takes the place of this one in any case
         problems += _as_it_was_sent(client, run, package, after, sent[0])
     return problems
@@ -254,11 +263,73 @@ def _only_writer(package: Package) -> Iterator[None]:
         time.sleep(0.02)
 
 
-def _unlisted(note: str, listed: str, prefix: str, tables: Iterable[str]) -> tuple[str, ...]:
-    """Problems: what the description and the list of tables lack, which MLflow limits to 8,000 characters each."""
-    lacking = ["its block of the description"] if not has_block(note, prefix) else []
-    lacking += [f"{table} in the list of tables" for table in tables if json.dumps(table) not in listed]
-    return (f"{some_of(lacking, 3)}: MLflow takes no more",) if lacking else ()
+@dataclass(frozen=True)
+class Part:
+    """What an evaluation adds to the tags that all evaluations of a run share."""
+
+    prefix: str
+    block: str
+    """Its block of the description."""
+    tables: tuple[str, ...]
+    """Its files in the list of tables."""
+
+    @property
+    def text(self) -> str:
+        """The value of its tag, as JSON: with the first line of the block only if MLflow takes no more."""
+        for block in (self.block, self.block.split("\n", 1)[0]):
+            text = json.dumps({"prefix": self.prefix, "block": block, "tables": self.tables}, ensure_ascii=False)
+            if len(text) <= MAX_NOTE:
+                break
+        return text
+
+    @classmethod
+    def from_text(cls, text: str) -> Part | None:
+        """The part that a tag holds; None if it is damaged."""
+        try:
+            data = untrusted.parsed_json(text)
+            prefix = names.check_prefix(data["prefix"])
+            tables = tuple(untrusted.file_name(table) for table in data["tables"])
+            block = data["block"]
+        except (KeyError, TypeError, ValueError):
+            return None
+        return cls(prefix, block, tables) if isinstance(block, str) else None
+
+
+def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
+    """True if a run holds an evaluation under another prefix, or is about to."""
+    return any(_STATUS.fullmatch(name) and name != names.tag("status", prefix) for name in tags)
+
+
+def _other_parts(tags: Mapping[str, str], prefix: str) -> list[Part]:
+    """The parts of a run's evaluations under other prefixes, in the order of their tags' names."""
+    own = names.tag(PART, prefix)
+    parts = [Part.from_text(text) for name, text in sorted(tags.items()) if _PART.fullmatch(name) and name != own]
+    return [part for part in parts if part is not None]
+
+
+def _shared_tags(before: Mapping[str, str], others: Iterable[Part], part: Part, gone: Iterable[str]) -> dict[str, str]:
+    """The description and the list of tables with all parts: those of others only where they are missing."""
+    note = before.get(NOTE, _EMPTY[NOTE])
+    listed = before.get(TABLES, _EMPTY[TABLES])
+    for other in others:
+        if not has_block(note, other.prefix):
+            note = with_block(note, other.block, other.prefix)
+        listed = with_tables(listed, other.tables)
+    listed = with_tables(listed, part.tables, gone)
+    return {NOTE: with_block(note, part.block, part.prefix), TABLES: listed}
+
+
+def _lacking(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
+    """What the shared tags lack of the parts, by prefix: MLflow takes 8,000 characters of each tag."""
+    note = tags.get(NOTE, _EMPTY[NOTE])
+    listed = tags.get(TABLES, _EMPTY[TABLES])
+    lacking: list[tuple[str, str]] = []
+    for part in parts:
+        if not has_block(note, part.prefix):
+            lacking.append((part.prefix, "its block of the description"))
+        unlisted = [table for table in part.tables if json.dumps(table) not in listed]
+        lacking += [(part.prefix, f"{table} in the list of tables") for table in unlisted]
+    return lacking
 
 
 def _as_it_was_sent(
@@ -510,6 +581,10 @@ STALE = "stale_metrics"
 """Tag that names metrics of a replaced evaluation: MLflow removes none."""
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
+PART = "part"
+"""Tag with what an evaluation adds to the shared tags, as JSON; only in runs with several evaluations."""
+_PART = re.compile(r"cmtrack\.(?:.*\.)?part")
+_STATUS = re.compile(r"cmtrack\.(?:.*\.)?status")
 STEP = "step"
 """Tag with the step of the evaluation that the run holds."""
 _STEP = re.compile(r"-?\d{1,19}")
@@ -538,6 +613,13 @@ def _same(run: Any, package: Package) -> bool:
     key = names.digest_key(names.EVALUATION_FILE)
     there, sent = (names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags))
     return sent is not None and there == sent
+
+
+def _holds_all_of(run: Any, package: Package) -> bool:
+    """True if a run holds the same evaluation of the same dataset, and every file of the package with a digest."""
+    held = names.digests(run.data.tags, package.prefix)
+    sent = names.digests(package.tags, package.prefix)
+    return _same(run, package) and sent.items() <= held.items() and datasets.is_there(run, package.dataset)
 
 
 def what_is_there(run: Any, package: Package) -> str:

@@ -77,17 +77,28 @@ LISTED = "/api/2.0/mlflow-artifacts/artifacts/e"
 """A folder that MLflow lists; of plain HTTP servers it lists none."""
 
 
+ACCEPTED = "the store has accepted cmtrack_evaluation.json, and "
+SENT_ON = "the store answers 302 and sends the file on to another address"
+
+
 @pytest.mark.parametrize(
-    ("mode", "folder"), [("page", "/files"), ("page", LISTED), ("login", "/files"), ("login", LISTED), ("half", LISTED)]
+    ("mode", "folder", "reason"),
+    [
+        ("page", "/files", f"{ACCEPTED}does not hold it"),
+        ("page", LISTED, f"{ACCEPTED}does not hold it"),
+        ("login", "/files", SENT_ON),
+        ("login", LISTED, SENT_ON),
+        ("half", LISTED, f"{ACCEPTED}holds [0-9,]+ bytes in place of "),
+    ],
 )
 def test_what_a_store_only_says_to_hold_stays_in_the_spool(
-    store: MlflowClient, proxy: str, monkeypatch: pytest.MonkeyPatch, mode: str, folder: str
+    store: MlflowClient, proxy: str, monkeypatch: pytest.MonkeyPatch, mode: str, folder: str, reason: str
 ) -> None:
     monkeypatch.setattr(Swallowing, "mode", mode)
     monkeypatch.setattr(Swallowing, "held", {})
     experiment = store.create_experiment(mode, artifact_location=f"{proxy}{folder}")
     run_id = store.create_run(experiment).info.run_id
-    with pytest.warns(UserWarning, match="the store has accepted cmtrack_evaluation.json, and "):
+    with pytest.warns(UserWarning, match=reason):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
     assert (logged.status, logged.path.exists()) == ("saved", True)
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
@@ -230,6 +241,22 @@ def test_a_later_evaluation_is_kept_where_a_clock_was_ahead(run_id: str) -> None
     assert load_evaluation(run_id) == evaluate(Y, HALF)
 
 
+def test_an_older_entry_goes_where_the_run_holds_the_same_evaluation_and_more(
+    run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("CMTRACK_PREDICTIONS", "off")
+        patch.setattr("cmtrack.tracking.log.deliver", mock.Mock(side_effect=ConnectionError("down")))
+        with pytest.warns(UserWarning, match="down"):
+            waiting = log_evaluation(Y, HALF, run_id=run_id, figures=False).path
+    log_evaluation(Y, HALF, run_id=run_id, figures=False, strict=True)
+    assert waiting.exists()
+    (pushed,) = push()
+    assert (pushed.status, waiting.exists()) == ("sent", False)
+    files = {file.path for file in MlflowClient().list_artifacts(run_id)}
+    assert "cmtrack_predictions.parquet" in files
+
+
 def between(monkeypatch: pytest.MonkeyPatch, action: Any) -> list[Any]:
     """Do something once, after the files of an evaluation were sent and before its tags are."""
     real, done = dataset.log, []
@@ -274,6 +301,45 @@ def test_writers_under_other_prefixes_keep_each_others_blocks_and_tables(
     for k in range(3):
         assert f"<!-- /cmtrack part{k}/ -->" in tags[NOTE]
         assert f'"part{k}_cmtrack_classes.json"' in tags[TABLES]
+
+
+def test_a_writer_that_read_before_another_one_wrote_keeps_its_part(
+    run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = MlflowClient.log_batch
+    others: list[str] = []
+
+    def log_batch(self: MlflowClient, run: str, **given: Any) -> Any:
+        closes = any(tag.key == NOTE for tag in given.get("tags", ()))
+        if closes and not others:  # another one writes all of its own between the reading and the writing of this one
+            others.append("")
+            with mock.patch.dict(os.environ, {"CMTRACK_SPOOL": os.path.abspath("other")}):
+                others.append(log_evaluation(Y, HALF, run_id=run, prefix="part1/", figures=False).status)
+        return real(self, run, **given)
+
+    monkeypatch.setattr(MlflowClient, "log_batch", log_batch)
+    assert log_evaluation(Y, Y, run_id=run_id, prefix="part0/", figures=False, strict=True).problems == ()
+    assert others == ["", "completed"]
+    tags = MlflowClient().get_run(run_id).data.tags
+    assert [f"<!-- /cmtrack part{k}/ -->" in tags[NOTE] for k in range(2)] == [True] * 2
+    assert [f'"part{k}_cmtrack_classes.json"' in tags[TABLES] for k in range(2)] == [True] * 2
+
+
+def test_the_part_of_an_evaluation_is_read_with_care(run_id: str) -> None:
+    damaged = [
+        "",
+        "[]",
+        "{}",
+        '{"prefix": "a/", "block": 3, "tables": []}',
+        '{"prefix": "..", "block": "", "tables": []}',
+    ]
+    damaged.append('{"prefix": "a/", "block": "", "tables": ["../a"]}')
+    for number, text in enumerate(damaged):
+        MlflowClient().set_tag(run_id, f"cmtrack.p{number}.part", text)
+    assert log_evaluation(Y, Y, run_id=run_id, figures=False, strict=True).problems == ()
+    tags = MlflowClient().get_run(run_id).data.tags
+    assert "cmtrack.part" not in tags  # the run has one evaluation
+    assert tags[NOTE].count("<!-- /cmtrack") == 1
 
 
 def test_threads_with_other_prefixes_keep_each_others_parts(run_id: str) -> None:
