@@ -146,7 +146,7 @@ def _labels(skill, seed):
     [
         ({"runs": ["0" * 32]}, ValueError, "there is no run '0{32}'"),
         ({"runs": [""]}, ValueError, "got an empty text"),
-        ({"runs": [3]}, TypeError, "must be an id, a model URI"),
+        ({"runs": [3]}, TypeError, "must be an id, a name, a model URI"),
         ({"runs": 3}, TypeError, "runs must be run ids"),
         ({"experiment_names": ["modles"]}, ValueError, "no experiment 'modles' .*did you mean 'models'"),
         ({"experiment_names": ["empty"]}, ValueError, "no run was found"),

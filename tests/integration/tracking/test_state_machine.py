@@ -1,7 +1,7 @@
 """Evaluations that are logged, spooled, pushed, cut off and regrouped in any order: none lost, doubled or mixed.
 
 A machine takes random steps, beside a dictionary of what each run should hold in the end: the newest evaluation of each
-prefix, with its files, tags and metrics once.
+prefix, with its files, tags and metrics once. An older one that has waited stays in the spool until it is wanted.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import deliver, package, send, spool
 from cmtrack.tracking import push as pushing
 from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.manifest import read
 from cmtrack.tracking.names import digests, file_name, tag
 from cmtrack.tracking.push import push
 from cmtrack.tracking.regroup import regroup_runs
@@ -308,14 +309,19 @@ class Tracking(RuleBasedStateMachine):
         try:
             self.world.up = True
             done = push()
-            assert {one.status for one in done} <= {"sent", "refused"}, done
-            assert len(spool.entries()) == self.cut_off, done
+            older = [one for one in done if one.status == "kept"]
+            assert {one.status for one in done} <= {"sent", "refused", "kept"}, done
+            assert len(spool.entries()) == self.cut_off + len(older), done
+            for one in older:
+                self.check_older(one)
             for (run, prefix), evaluation in self.expected.items():
                 self.check(run, prefix, evaluation)
             for place, run_id in enumerate(self.runs):
                 tags = self.client.get_run(run_id).data.tags
                 held = {prefix for prefix in ("", "val/", REGROUPED) if tag("status", prefix) in tags}
                 assert held == {prefix for run, prefix in self.expected if run == place}
+            assert "kept" not in {one.status for one in push(replace_newer=True)}
+            assert len(spool.entries()) == self.cut_off
         finally:
             self.open.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -339,6 +345,14 @@ class Tracking(RuleBasedStateMachine):
             assert len(points) == len(set(points)), full
         tables = json.loads(data.tags["mlflow.loggedArtifacts"])
         assert len(tables) == len({table["path"] for table in tables})
+
+    def check_older(self, entry: pushing.PushedEntry) -> None:
+        """Only an evaluation in whose place the run holds a later one stays in the spool."""
+        assert "holds an evaluation with a later time, which stays" in entry.reason, entry
+        waiting = read(entry.entry)
+        with waiting.path_of(file_name("cmtrack_evaluation.json", waiting.prefix)) as path:
+            evaluation = loads(Path(path).read_text(encoding="utf-8"))
+        assert evaluation != self.expected[self.runs.index(waiting.run_id), waiting.prefix]
 
     @staticmethod
     def prefix_of(name: str) -> str:
