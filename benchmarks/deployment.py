@@ -1,13 +1,13 @@
 """Metrics at other shares of the classes, and the highest of many runs, where the truth is known.
 
 "shares": scores are logits N(1, 1) of positives and N(-1, 1) of negatives, half of the labelled rows are positive, and
-a target has the shares of the row. Each metric is moved by the target's scores; its error is the mean distance from the
-metric of the target's own labels, beside that of the labelled rows' metric taken as it is, and its own interval is to
-cover that. "stated": the population's interval where the share is known. "covariate shift": uncertain rows are four
-times as frequent; the test of the fit is to reject. "areas": the interval of the average precision at a
-stated share, of few rows to 2,000 of each class. "paired": the interval of the difference of two models on 600 rows
-at 10 %. "chosen": 100 equal runs of accuracy .85, and normal values whose errors are shared by all (.5) and by five
-(.2), of equal runs and of others.
+a target has the shares of the row. Each metric is moved to the share that the target's scores estimate by the labelled
+rows. Its error is the mean distance from the metric of the target's own labels, beside the error of the labelled rows'
+metric taken as it is, and its own interval is to cover that. "stated": the population's interval where the share is
+known. "covariate shift": uncertain rows are four times as frequent; the test of the fit is to reject. "areas": the
+interval of the average precision at a stated share, of few rows to 2,000 of each class. "paired": the interval of the
+difference of two models on 600 rows at 10 %. "chosen": 100 equal runs of accuracy .85, and normal values whose errors
+are shared by all (.5) and by five (.2), of equal runs and of others.
 
     python benchmarks/deployment.py [--repeats 100] [--only shares|areas|paired|chosen]
 """
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from cmtrack import evaluate, paired_differences
+from cmtrack import estimate_prevalence, evaluate, paired_differences
 from cmtrack.comparison import inference
 from cmtrack.comparison.planning import optimism
 from cmtrack.statistics.inputs import BoolArray, FloatArray
@@ -58,11 +58,14 @@ def shares(repeats: int) -> None:
         withdrawn = 0
         for _ in range(repeats):
             y = np.arange(labelled) % 2 == 0
-            here = evaluate(y, y_prob=scores(y, rng), sections=["multiclass", "binary"])
+            labelled_scores = scores(y, rng)
+            here = evaluate(y, y_prob=labelled_scores, sections=["multiclass", "binary"])
             share = rng.uniform(low, high)
             own = rng.random(size) < share
             target = scores(own, rng)
-            there, stated, truth = here.at(target), here.at(share), evaluate(own, y_prob=target, labels=[False, True])
+            there = here.at(estimate_prevalence(target, calibration=(y, labelled_scores), density="bins"))
+            stated = here.at(share)
+            truth = evaluate(own, y_prob=target, labels=[False, True])
             withdrawn += there.withdrawn
             population = expected(share)
             for name in METRICS:
@@ -80,11 +83,12 @@ def shares(repeats: int) -> None:
     rng, rejected = np.random.default_rng(7), []
     for _ in range(repeats):
         y = np.arange(2000) % 2 == 0
-        here = evaluate(y, y_prob=scores(y, rng))
+        labelled_scores = scores(y, rng)
         own = rng.random(40_000) < 0.5
         target = scores(own, rng)
         kept = rng.random(40_000) < np.where(np.abs(target - 0.5) < 0.25, 0.2, 0.05)
-        rejected.append(here.at(target[kept]).withdrawn)
+        estimate = estimate_prevalence(target[kept], calibration=(y, labelled_scores), density="bins")
+        rejected.append(estimate.refused is not None)
     print(f"covariate shift: fit rejected in {with_error(rejected)}")
 
 

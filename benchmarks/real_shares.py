@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from deployment import with_error
 
-from cmtrack import evaluate
+from cmtrack import estimate_prevalence, evaluate
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 TWO = ("multiclass/accuracy", "binary/precision", "binary/f1", "binary/matthews_corrcoef")
@@ -112,7 +112,9 @@ class Tally:
         labels = range(p.shape[1])
         asked: Any = {"labels": labels, "sections": ["multiclass", "binary"]}
         run, truth = (evaluate(y[rows], y_prob=p[rows], **asked) for rows in (here, there))
-        moved, other = run.at(p[there]), cbpe(y, p, here, there) if beside else {}
+        held, target = (p[rows] if p.shape[1] > 2 else p[rows, 1] for rows in (here, there))
+        moved = run.at(estimate_prevalence(target, calibration=(y[here], held), density="bins"))
+        other = cbpe(y, p, here, there) if beside else {}
         self.draws, self.withdrawn = self.draws + 1, self.withdrawn + moved.withdrawn
         for name, lists in self.off.items():
             true, ends = truth.metrics[name], moved.own_intervals.get(name, (math.nan, math.nan))

@@ -4,7 +4,8 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 
 - ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
-- ``compare(rope=)``: an option of a function;
+- ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
+- ``Evaluation.at(scores)``: values that a method no longer takes;
 - ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
@@ -17,7 +18,12 @@ a review are in ``STORED``. ``cmtrack verify`` ends with exit code 3 for all of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 _REDUCTS = "cmtrack searches no reducts; the bounds and approximations of granule_table(...) stay"
 _DECIDING = (
@@ -34,6 +40,15 @@ _CROSSING = (
     "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
 )
 _LIVE_PAGE = "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
+_TARGET = (
+    "estimate_prevalence(scores, calibration=(y, labelled_scores)) estimates the shares from scores of a target, and "
+    "Evaluation.at(estimate) takes the estimate"
+)
+_SENSITIVITY = "the estimate has its own: PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move"
+_TARGET_FILE = (
+    "estimate the shares in Python by estimate_prevalence(scores, calibration=...) and give Evaluation.at(estimate), "
+    "or state them by --prevalence"
+)
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
@@ -53,6 +68,11 @@ INSTEAD: dict[str, str] = {
     "cmtrack.rows.transitions": _NOISE,
     "cmtrack.rows.Pair": _TOGETHER,
     "cmtrack.rows.expected_by_difficulty": _DIFFICULTY,
+    "Evaluation.at(scores)": _TARGET,
+    "Evaluation.at(calibration=)": _TARGET,
+    "Transported.sensitivity": _SENSITIVITY,
+    "cmtrack at --target": _TARGET_FILE,
+    "cmtrack at --y-prob": _TARGET_FILE,
     "cmtrack rows --deciding": _SUSPECT,
     "cmtrack rows --suspect": _SUSPECT,
     "cmtrack rows --together": "--broken and --fixed list the rows that only one of two runs gets right",
@@ -79,6 +99,20 @@ def reason(name: str) -> str | None:
     if instead is None:
         return None
     return f"cmtrack 0.3 no longer has {name}: {instead}"
+
+
+def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
+    """Let a method refuse its removed options with a sentence that says what to use instead."""
+
+    @functools.wraps(method)
+    def checked(*arguments: P.args, **options: P.kwargs) -> Result:
+        for name in options:
+            sentence = reason(f"{method.__qualname__}({name}=)")
+            if sentence is not None:
+                raise TypeError(sentence)
+        return method(*arguments, **options)
+
+    return checked
 
 
 class RemovedAttributes:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cmtrack.cli.compare import one_run
-from cmtrack.cli.flags import FILE, Answer, Place, asking, of_compare, of_stored
+from cmtrack.cli.flags import Answer, Place, asking, of_compare, of_stored
 from cmtrack.cli.frame import bad_input, echo, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.cli.show import held
@@ -29,38 +28,23 @@ _MOST_SHARES = 8
     metavar="[NAME=]SHARE",
     help="Share of the positive class or group, or of the class or group of this NAME; repeatable.",
 )
-@click.option(
-    "--target",
-    type=FILE,
-    help="Parquet or CSV file with scores of unlabelled rows by the same model, from which the shares are estimated.",
-)
-@click.option("--y-prob", metavar="COLUMN", help="Column of the scores in the file, or a pattern such as 'p_*'.")
-@click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target, with --prevalence.")
+@click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target.")
 @of_stored
-def at_command(
-    run: str, prevalence: Sequence[str], target: Path | None, y_prob: str | None, rows: float | None, place: Place
-) -> Answer:
+def at_command(run: str, prevalence: Sequence[str], rows: float | None, place: Place) -> Answer:
     """Print the metrics of RUN where its classes have other shares.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold if,
-    within each class, the model answers as on the rows of RUN; scores of the target test that.
+    within each class, the model answers as on the rows of RUN.
     """
-    if bool(prevalence) == (target is not None):
-        raise click.UsageError("give the shares by --prevalence, or a file of scores by --target")
-    if target is not None and y_prob is None:
-        raise click.UsageError("--target needs --y-prob, the column of the scores")
+    if not prevalence:
+        raise click.UsageError("give the shares by --prevalence")
     with working() as step:
-        where, evaluation = held(step, run, place, needs_rows=lambda _: target is not None)
-        from cmtrack.cli.reading import read_scores
+        where, evaluation = held(step, run, place, needs_rows=lambda _: False)
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.comparison.spec import shares_of
 
         with bad_input():
-            judged = of_classes(evaluation)
-            if target is not None and y_prob is not None:
-                there = judged.at(read_scores(target, y_prob, judged.labels))
-            else:
-                there = judged.at(shares_of(prevalence, "--prevalence"), rows=rows)
+            there = of_classes(evaluation).at(shares_of(prevalence, "--prevalence"), rows=rows)
         frame = there.to_frame()
     about = where | {"shares": there.shares, "fit_pvalue": there.fit_pvalue}
     about |= {"metrics": frame.to_dict("records"), "warnings": there.warnings}
@@ -77,7 +61,7 @@ def _print(found: Transported) -> None:
     title = f"Where the shares are: {where}{', …' if len(shares) > _MOST_SHARES else ''}"
     names = ["metric", "here", "there", "low", "high"]
     table = new_table(title, *names, *(["why"] if several else []), right=4)
-    for row in frame.to_dict("records") if not found.withdrawn else ():
+    for row in frame.to_dict("records"):
         if row["metric"] in headline:
             heading = fmt.metric_title(row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog)
             numbers = (fmt.number(row[name]) for name in names[1:])

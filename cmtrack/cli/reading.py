@@ -141,19 +141,6 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return _read(path, found, texts=found)
 
 
-def read_scores(path: Path, y_prob: str, labels: Sequence[Any]) -> Any:
-    """Scores of rows without labels: a column, or a column a class by a pattern such as ``p_*``."""
-    names = _column_names(path, [y_prob])
-    if "*" not in y_prob or y_prob in names:
-        frame = _read(path, [find(y_prob, names, path)])
-        return _numbers(frame, y_prob)
-    columns, by_text = _matches(y_prob, names, path), {str(label): label for label in labels}
-    if columns.keys() != by_text.keys():
-        raise BadInput(f"{path.name} must have a column of each class {list(by_text)[:12]}, got {list(columns)[:12]}")
-    frame = _read(path, list(columns.values()))
-    return {by_text[text]: _numbers(frame, column) for text, column in columns.items()}
-
-
 def find(name: str, names: Sequence[str], path: Path) -> str:
     """The column of that name, or an error that names the near ones."""
     if name in names:

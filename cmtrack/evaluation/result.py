@@ -64,6 +64,7 @@ from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.spcc import ClassScores, spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
+from cmtrack.removed import refuse_removed
 from cmtrack.segments import SegmentSearch
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, LabelDigest, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
@@ -659,21 +660,16 @@ class Evaluation(BaseEvaluation):
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
         return priced.at_shares(np.array(given), self.confidence_level)
 
-    def at(
-        self, prevalence: Any, *, calibration: Any = None, rows: float | None = None, counted: bool = False
-    ) -> Transported:
+    @refuse_removed
+    def at(self, prevalence: Any, *, rows: float | None = None, counted: bool = False) -> Transported:
         """The metrics where the actual classes have other shares, without the data.
 
         Parameters
         ----------
-        prevalence : float, mapping, sequence, array, or estimate
+        prevalence : float, mapping, sequence, or estimate
             Stated shares: of the positive class or group; by class, or by group of a step (the others keep their mix
-            and what is left); or of all classes in their order. Or scores of unlabelled rows of a target by the same
-            model, in the forms of ``y_prob``, from which its shares are estimated. Or the result of
-            :func:`~cmtrack.estimate_prevalence`; the standard error from it and that from the labelled rows are then
-            added, an upper bound.
-        calibration : (y, scores), optional
-            Labelled rows that the shares are estimated from; by default the evaluated ones.
+            and what is left); or of all classes in their order. Or the result of
+            :func:`~cmtrack.estimate_prevalence`, whose error is taken as independent of the error of the labelled rows.
         rows : float, optional
             Number of rows of the target, with stated shares: gives ``own_intervals``, those for its own labels.
         counted : bool, default False
@@ -687,16 +683,15 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         TypeError, ValueError
-            If the shares do not sum to 1, are of no class or group, one above 0 is of a class without labelled rows,
-            or the scores are of other classes, or do not separate them.
+            If the shares do not sum to 1, are of no class or group, one above 0 is of a class without labelled rows, or
+            the estimate is of other classes.
 
         Notes
         -----
         This holds if, within each class, the model answers as on the labelled rows (Saerens, Latinne & Decaestecker
-        2002). The sizes of the labelled classes are taken as given, so errors are those within classes. Scores of a
-        target test it (Pearson's X² of bins, ``fit_pvalue``): where they do not fit (p < 0.01), the metrics are
-        withdrawn. The test sees gross changes only, so ``sensitivity`` says how far one that it would miss moves a
-        metric.
+        2002). The sizes of the labelled classes are taken as given, so errors are those within classes. An estimate
+        tests the assumption (Pearson's X² of bins, ``fit_pvalue``). If the target's scores do not fit (p < 0.01), the
+        estimate is withdrawn, and the metrics are NaN with that reason. The test sees gross changes only.
 
         Examples
         --------
@@ -707,7 +702,7 @@ class Evaluation(BaseEvaluation):
         >>> print(f"{row['here']:.3f}, there {row['there']:.3f}: {row['why']}")
         0.667, there 0.140: “spam” has 2 % instead of 20 %
         """
-        return transported(self, prevalence, calibration, rows, counted)
+        return transported(self, prevalence, rows, counted)
 
     def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
         """The net benefit of acting on the positive group's score, by threshold: the decision curve.

@@ -2,7 +2,8 @@
 
 Within each actual class the answers are taken to be distributed as among the labelled rows ("label shift"). A metric of
 the shares q is then that of the rows weighted by q over their own shares; its error is that of the labelled rows within
-each class, since the shares are given, and of the target's size where the target's own labels are meant.
+each class, since the shares are given, and of the target's size where the target's own labels are meant. The error of
+an estimate of the shares is independent of these, and is added.
 
 Source: Saerens, Latinne and Decaestecker (2002) for the assumption; Elkan (2001) for the weights.
 """
@@ -20,30 +21,25 @@ import numpy as np
 from scipy.special import chdtrc
 
 from cmtrack import notebook
-from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import Influence, centred, standard_error
 from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
-from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.metrics.results import ByName, Results
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
-from cmtrack.prevalence.class_shares import BinnedShares, covariance_parts
-from cmtrack.prevalence.estimate import estimate_prevalence
 from cmtrack.prevalence.fit import doubt, misfit, refusal
 from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate
-from cmtrack.statistics import ConfusionMatrix, ScoreCounts
-from cmtrack.statistics.collected import Statistics, group_scores
-from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed, n_rows
+from cmtrack.removed import RemovedAttributes, RemovedFeature, reason
+from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import as_probabilities
 from cmtrack.statistics.reweighted import reweighted
-from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +62,6 @@ _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", 
 _SAME = 1e-12
 _MOST_ANSWERS = 20
 """Classes, the most frequent first, that are tried as the same answer for all rows."""
-_MOST_CLASSES = 100
-"""Classes up to which a table is taken with the bins of its scores."""
 _MOST_ROWS = 1 << 16
 """Rows up to which they tell the error of what is not kept by class."""
 
@@ -82,7 +76,7 @@ class Target:
     ``names``: the strata for people.
     ``rows``: rows of the target; NaN where they are not known.
     ``counted``: True where the shares are those of these very rows.
-    ``estimated``: of shares that were estimated from scores.
+    ``estimated``: the error of shares that were estimated.
     """
 
     shares: FloatArray
@@ -95,22 +89,16 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """The error of estimated shares, and its dependence on that of the metrics.
+    """The error of estimated shares.
 
-    ``labelled``, ``target``, shape (S, S): covariance of the shares of the strata by the labelled rows and by the
-        target's.
+    ``covariance``, shape (S, S): of the shares of the strata.
+    ``fit_pvalue``: of the test whether the target's scores fit the labelled ones.
     ``ends``: of the interval of the second of two shares.
-    ``binned``: where the evaluated rows themselves told the shares.
-    ``cells``, shape (C,): actual and predicted class, bin and number of the labelled rows, with empty cells; of the
-        strata's classes.
     """
 
-    labelled: FloatArray
-    target: FloatArray
+    covariance: FloatArray
     fit_pvalue: float
     ends: Interval | None = None
-    binned: BinnedShares | None = None
-    cells: tuple[IntArray, IntArray, IntArray, FloatArray] | None = None
 
 
 def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted: bool) -> Target:
@@ -189,18 +177,22 @@ class Parts(NamedTuple):
     """The squared standard error of a metric by source.
 
     ``labelled``: from the labelled rows.
-    ``target``: from the target's rows, where they estimated its shares.
+    ``shares``: from the error of estimated shares.
     ``realised``: from the target's labels, if its own are meant: times the number of its rows.
     """
 
     labelled: float
-    target: float
+    shares: float
     realised: float
 
+    @property
+    def error(self) -> float:
+        """The standard error of a metric of the population."""
+        return math.sqrt(self.labelled + self.shares)
 
-def _error(parts: Parts) -> float:
-    """Return the standard error of a metric of the population."""
-    return math.sqrt(parts.labelled + parts.target)
+    def own_error(self, rows: float) -> float:
+        """Return the standard error about the metric of the target's own labels."""
+        return math.sqrt(self.labelled + self.shares + self.realised / rows)
 
 
 class _Term(NamedTuple):
@@ -309,7 +301,15 @@ class Moved:
         if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
             return None
         with np.errstate(all="ignore"):
-            return self._parts(term)
+            found = self._parts(term)
+        estimated = self.target.estimated
+        if found is None or estimated is None:
+            return found
+        parts, means = found
+        if means is None:  # nothing says how the metric changes with the shares
+            return None
+        by_shares = float(means @ estimated.covariance @ means)
+        return parts._replace(shares=max(by_shares, 0.0)), means
 
     def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
         metric, rows = term.metric, self.evaluation.rows
@@ -346,8 +346,8 @@ class Moved:
         """Return the value and the errors that the lower end of an interval rests on.
 
         If few rows make most of the error, they have a further negative (:meth:`Samples.with_high_negative`). The error
-        by labelled rows then grows as the error of independent rows does, because the errors of clusters and of
-        estimated shares are known for the labelled rows only.
+        by labelled rows then grows as the error of independent rows does, because the error of clusters is known for
+        the labelled rows only.
         """
         metric = term.metric
         if not metric.few_errors:
@@ -460,107 +460,8 @@ def _of(value: Any, k: int | None) -> Any:
     return value if k is None or np.ndim(value) == 0 else value[k]
 
 
-class _Joint(NamedTuple):
-    """The cells as rows, the distribution of each class over them, and their classes and bins jointly."""
-
-    binned: BinnedShares
-    at: Influence
-    density: FloatArray
-    raw: FloatArray
-    actual: IntArray
-    predicted: IntArray
-    place: IntArray
-
-
-class MovedByScores(Moved):
-    """The metrics at shares that were estimated from scores of the target."""
-
-    @property
-    def estimated(self) -> Estimated:
-        """The error of the shares."""
-        assert self.target.estimated is not None  # the caller has asked
-        return self.target.estimated
-
-    def _parts(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
-        """Squared error by source: jointly by cells, where a metric is of the table; else an upper bound."""
-        if self._joint is not None and term.metric.of in _COUNTED:
-            return self._jointly(term, self._joint)
-        parts, means = super()._parts(term) or (None, None)
-        if parts is None or means is None:
-            return None
-        by_labels, by_target = (
-            max(float(means @ part @ means), 0.0) for part in (self.estimated.labelled, self.estimated.target)
-        )
-        whole = (math.sqrt(parts.labelled) + math.sqrt(by_labels)) ** 2
-        return Parts(whole, by_target, parts.realised + self.target.rows * by_target), means
-
-    @cached_property
-    def _joint(self) -> _Joint | None:
-        binned, cells = self.estimated.binned, self.estimated.cells
-        if binned is None or cells is None:
-            return None
-        actual, predicted, place, rows = cells
-        size, bins = binned.counts.shape
-        of_bin = actual * bins + place
-        everyone = np.bincount(predicted * bins + place, rows)[predicted * bins + place]
-        here, all_here = np.bincount(of_bin, rows)[of_bin], np.bincount(of_bin, everyone)[of_bin]
-        part = np.where(here > 0, rows / np.where(here > 0, here, 1.0), everyone / all_here)
-        density = binned.densities[place, actual] * part
-        raw = rows / np.bincount(actual, rows, size)[actual]
-        at = Influence(Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views)
-        return _Joint(binned, at, density, raw, actual, predicted, place)
-
-    def _jointly(self, term: _Term, joint: _Joint) -> tuple[Parts, FloatArray] | None:
-        binned, at, density, _, actual, _, place = joint
-        psi, shares = term.samples.by_row(term.metric, at, term.step, term.k), self.target.shares
-        if psi is None:
-            return None
-        means: FloatArray = np.bincount(actual, density * psi, len(shares)).astype(np.float64)
-        pulled = (means @ binned.pull)[place]
-        within = psi - pulled
-        centre = np.bincount(actual, density * within, len(shares))
-        by_class = np.bincount(actual, density * (within - centre[actual]) ** 2, len(shares))
-        labelled = float((shares**2 / binned.labelled) @ by_class)
-        weight = shares[actual] * density
-        spread, about = (float(weight @ x**2) - float(weight @ x) ** 2 for x in (pulled, within))
-        return Parts(labelled, spread / binned.n, about), means
-
-    @cached_property
-    def sensitivity(self) -> dict[str, float]:
-        """The most that a shift which the test of the fit would miss moves a metric of the table, by name.
-
-        The scores of all classes are tilted: their densities are multiplied by exp(d s), s the score's logit in
-        standard deviations; of three to ten classes the score of each in turn. The metric that is said, of the shares
-        that would be estimated, is compared with the true one, at the smallest d, down and up, that the test sees in
-        half of all cases (at most 5).
-        """
-        if self._joint is None:
-            return {}
-        binned, _, _, raw, actual, predicted, place = self._joint
-        size, total = len(self.target.shares), float(self.statistics.matrix.counts.sum())
-        terms = [term for term in self.terms.values() if math.isfinite(term.value)]
-
-        def moved(weight: FloatArray) -> dict[str, float]:
-            counts = np.zeros((size, size))
-            np.add.at(counts, (actual, predicted), weight * total)
-            return self.of_table(counts, terms)
-
-        most: dict[str, float] = {}
-        for one, tilt in ((way, tilt) for way in binned.ways for tilt in way.missed):
-            there = np.zeros((size, len(raw)))
-            there[actual, np.arange(len(raw))] = raw
-            by_bin = one.tilted(np.ones((1, len(one.place))), tilt)[0] * len(one.place)
-            there = there * by_bin[place]
-            there /= there.sum(axis=1, keepdims=True)
-            fitted = moved(one.fitted_to(tilt)[actual] * raw)
-            true = moved(self.target.shares[actual] * there.sum(axis=0))
-            for name, value in ((name, value) for name, value in fitted.items() if name in true):
-                most[name] = max(most.get(name, 0.0), abs(value - true[name]))
-        return most
-
-
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
-_UNTESTED = "stated shares do not test that; scores of the target would"
+_UNTESTED = "stated shares do not test that; an estimate from scores of the target would"
 _FEW = 20
 _ABSENT = 1e-6
 _HEAVY = 0.1
@@ -571,7 +472,7 @@ Of scores whose logits differ by two standard deviations, it is then about .04.
 
 
 @dataclass(frozen=True, eq=False)
-class Transported:
+class Transported(RemovedAttributes):
     """Metrics of an evaluation where the actual classes have other shares.
 
     Attributes
@@ -603,7 +504,7 @@ class Transported:
 
     @property
     def withdrawn(self) -> bool:
-        """True where the target's scores do not fit the labelled ones: the metrics are NaN then."""
+        """True for an estimate whose target's scores do not fit the labelled ones: the metrics are NaN then."""
         return bool(refusal(self.fit_pvalue))
 
     @property
@@ -627,12 +528,6 @@ class Transported:
         reasons = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
         return ByName(reasons if self.moved.terms else {}, "undefined metric")
 
-    @property
-    def sensitivity(self) -> dict[str, float]:
-        """The most that a shift which the test of the fit would miss moves a metric: see :class:`MovedByScores`."""
-        moves = self.moved.sensitivity if isinstance(self.moved, MovedByScores) and not self.withdrawn else {}
-        return ByName(moves, "sensitivity of")
-
     @cached_property
     def _parts(self) -> dict[str, tuple[Parts, FloatArray | None]]:
         terms = {} if self.withdrawn else self.moved.terms
@@ -642,18 +537,15 @@ class Transported:
     @property
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the metrics of the population with these shares."""
-        errors = {name: _error(parts) for name, (parts, _) in self._parts.items()}
+        errors = {name: parts.error for name, (parts, _) in self._parts.items()}
         return ByName(errors, "standard error of")
 
     @property
     def own_standard_errors(self) -> dict[str, float]:
         """Standard errors about the metrics of the target's own labels; empty if its size is unknown."""
         parts = {} if math.isnan(self.rows) else {name: parts for name, (parts, _) in self._parts.items()}
-        errors = {name: self._own_error(part) for name, part in parts.items()}
+        errors = {name: part.own_error(self.rows) for name, part in parts.items()}
         return ByName(errors, "own standard error of")
-
-    def _own_error(self, parts: Parts) -> float:
-        return math.sqrt(parts.labelled + parts.realised / self.rows)
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
@@ -669,9 +561,9 @@ class Transported:
         intervals: dict[str, Interval] = {}
         for name, (parts, _) in self._parts.items():
             term = self.moved.terms[name]
-            plain_error = self._own_error(parts) if realised else _error(parts)
+            plain_error = parts.own_error(self.rows) if realised else parts.error
             value, parts = self.moved.centre(term, parts)
-            error = self._own_error(parts) if realised else _error(parts)
+            error = parts.own_error(self.rows) if realised else parts.error
             metric = term.metric
             bounds, scale = (metric.low, metric.high), metric.interval
             if bounds == (0.0, 1.0):
@@ -817,7 +709,7 @@ class Transported:
         return statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else math.nan
 
     def _tested(self) -> str:
-        """The test of the assumption, and the shift that it would miss."""
+        """Return the words on the test of the assumption."""
         if self.moved.target.estimated is None:
             return _UNTESTED
         if math.isnan(self.fit_pvalue):
@@ -826,13 +718,7 @@ class Transported:
             return f"it does not hold, {misfit(self.fit_pvalue)}: nothing is estimated"
         if doubt(self.fit_pvalue):
             return f"it may not hold, {misfit(self.fit_pvalue)}: do not trust the numbers"
-        name = next((name for name in ("multiclass/accuracy", *self.sensitivity) if name in self.sensitivity), None)
-        fit = f"the target's scores fit (p = {self.fit_pvalue:.2g})"
-        if name is None:
-            return f"{fit}, which sees gross changes only"
-        title = self.evaluation.catalog.lookup(name).heading(brief=True)
-        most = 100 * self.sensitivity[name]
-        return f"{fit}; a shift that the test would miss moves {title} by up to {most:.2g} points"
+        return f"the target's scores fit (p = {self.fit_pvalue:.2g}), which sees gross changes only"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a metric: here and there, the interval there, the change, and why it changes.
@@ -840,9 +726,8 @@ class Transported:
         Returns
         -------
         DataFrame
-            metric, here, there, low, high (for the population with these shares; for the target's own labels, where the
-            shares were estimated from its scores), change, why; and missed, the sensitivity, where the shares were
-            estimated.
+            metric, here, there, low, high (for the population with these shares; for the target's own labels if the
+            shares were estimated), change, why.
         """
         from cmtrack._pandas import pd
 
@@ -854,8 +739,7 @@ class Transported:
             change = 0.0 if abs(change) <= _SAME else change  # and no -0.000
             ends = intervals.get(name, nothing)
             rows.append((name, here.get(name, math.nan), value, *ends, change, self._why(name, change)))
-        frame = pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])
-        return frame.assign(missed=frame["metric"].map(self.sensitivity.get)) if estimated else frame
+        return pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])
 
     def _why(self, name: str, change: float) -> str:
         """The class whose share moves a metric most, for people."""
@@ -889,61 +773,6 @@ class Transported:
         return f"Transported({shares}{', …' if len(self.shares) > 4 else ''}: {', '.join(shown)})"
 
 
-def estimated_target(evaluation: Evaluation, scores: Any, calibration: Any) -> Target:
-    """Shares of the classes that scores of a target tell, by the evaluated rows or by calibration rows.
-
-    TypeError or ValueError if the scores are not those of the evaluated model, there are no labelled ones, or they do
-    not tell the classes apart.
-    """
-    if calibration is not None:
-        return target_of(evaluation, estimate_prevalence(scores, calibration=calibration, positive=evaluation.positive))
-    labels, step, statistics, rows = evaluation.labels, evaluation.scored, evaluation.statistics, evaluation.rows
-    if statistics.ranking_only or statistics.losses is None:
-        raise ValueError(
-            "a target's scores need an evaluation of probabilities; give calibration=(y, scores), or an estimate, got "
-            f"{evaluation!r}"
-        )
-    target = as_probabilities(scores, labels, n_rows(scores), scores_first(labels, step), "scores of the target").array
-    if not len(target):
-        raise ValueError("scores of the target must have at least one row, got none")
-    scored = rows if isinstance(rows, Predictions) and rows.source is not None else None
-    if step is not None and statistics.scores is not None and (len(labels) == 2 or scored is None):
-        strata = step.in_positive.astype(np.int64)
-        flipped = len(labels) == 2 and bool(strata[0])  # two classes are in their own order
-        labelled = statistics.scores.channels((2, 3), (0, 1))
-        counted = ScoreCounts.from_scores(group_scores(target, step))
-        if labelled.exact != counted.exact:
-            labelled, counted = labelled.to_grid(), counted.to_grid()
-        bands = quantile_bins(labelled)
-        aimed = np.bincount(bands.bin_of(counted.values), counted.counts[0], len(bands.p)).astype(np.float64)
-        places = bands.centres if bands.unit else bands.line(bands.centres)
-        counts = np.stack((bands.negatives, bands.positives))
-        binned = BinnedShares(counts[::-1] if flipped else counts, aimed, places)
-        strata = 1 - strata if flipped else strata
-        names = tuple(quoted(step.labels[side ^ (step.positive == 0) ^ flipped]) for side in (0, 1))
-        cells = _cells_of_two(evaluation, bands, labelled) if len(labels) == 2 else None
-    else:
-        strata, names, size = np.arange(len(labels)), tuple(map(quoted, labels)), len(labels)
-        if scored is not None:
-            assert scored.source is not None  # asked above
-            tops = TopScoreCounts.from_scores(scored.actual, scored.source.array, size, scored.weights)
-        elif statistics.tops is not None:
-            tops = statistics.tops
-        else:
-            raise ValueError(f"a target's scores need the labelled rows with their probabilities, got {evaluation!r}")
-        binned = BinnedShares.of_tops(tops, TopScoreCounts.from_scores(np.zeros(len(target), np.int64), target, 1))
-        cells = _cells_of_tops(evaluation, binned)
-    scale = statistics.squares
-    if scale is not None:  # effective rows
-        binned = replace(binned, counts=binned.counts * (statistics.matrix.total / scale.matrix.total))
-    if not binned.identified:
-        raise ValueError("the scores do not tell the classes apart: the shares in the target are not identified")
-    by_target, by_labels, _, _ = covariance_parts(binned.densities, binned.shares, binned.n, binned.labelled)
-    ends = binned.ends(evaluation.confidence_level) if len(binned.shares) == 2 else None
-    estimated = Estimated(by_labels, by_target, binned.fit_pvalue, ends, binned, cells)
-    return _of_strata(evaluation, binned.shares, strata, names, binned.n, estimated)
-
-
 def _of_strata(
     evaluation: Evaluation, parts: FloatArray, strata: IntArray, names: tuple[str, ...], rows: float, error: Estimated
 ) -> Target:
@@ -955,46 +784,8 @@ def _of_strata(
     return Target(parts[strata] * counts / total[strata], strata, names, rows, estimated=error)
 
 
-def _cells_of_two(evaluation: Evaluation, bands: BinnedDensities, scores: ScoreCounts) -> Any:
-    """Actual and predicted class, bin and number of rows of two classes; None where the table does not follow."""
-    step, threshold, channel = evaluation.scored, evaluation.decision_threshold, scores.counts
-    assert step is not None  # there are two classes
-    positive = int(step.in_positive[1])
-    values = scores.values
-    called = values > 0.5 if positive else values >= 0.5
-    called = called if threshold is None else values >= threshold
-    bins, side = bands.bin_of(values), called.astype(np.int64)
-    table = np.zeros((2, 2, len(bands.p)))
-    for actual in (0, 1):
-        np.add.at(table[actual], (side, bins), channel[actual])
-    if not positive:
-        table = table[::-1, ::-1]
-    if not np.allclose(table.sum(axis=2), evaluation.confusion_matrix.counts):
-        return None
-    predicted, place = np.nonzero(table.sum(axis=0))
-    return _listed(table, predicted, place)
-
-
-def _cells_of_tops(evaluation: Evaluation, binned: BinnedShares) -> Any:
-    """The same of more classes, where the most probable class is the answer; None where it is not."""
-    size, best = len(evaluation.labels), binned.best
-    assert best is not None  # made of tops
-    by_class = np.stack([binned.counts[:, best == k].sum(axis=1) for k in range(size)], axis=1)
-    if size > _MOST_CLASSES or not np.allclose(by_class, evaluation.confusion_matrix.counts):
-        return None
-    table = np.zeros((size, size, len(best)))
-    table[:, best, np.arange(len(best))] = binned.counts
-    return _listed(table, best, np.arange(len(best)))
-
-
-def _listed(table: FloatArray, predicted: IntArray, place: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    actual = np.repeat(np.arange(len(table)), len(place))
-    predicted, place = (np.tile(part, len(table)) for part in (predicted, place))
-    return actual, predicted, place, table[actual, predicted, place]
-
-
 def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Estimated shares, with their error as if from other rows than the evaluated ones.
+    """Estimated shares with their error.
 
     Those of a refused estimate tell which metrics there would be: they are withdrawn with it.
     """
@@ -1004,8 +795,7 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
         if set(estimate.classes) != set(labels) or not np.isfinite(estimate.class_shares.values).all():
             raise ValueError(f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}")
         order = [estimate.classes.index(label) for label in labels]
-        whole = estimate.class_shares.covariance[np.ix_(order, order)]
-        estimated = Estimated(whole, 0 * whole, estimate.fit_pvalue)
+        estimated = Estimated(estimate.class_shares.covariance[np.ix_(order, order)], estimate.fit_pvalue)
         parts, strata = estimate.class_shares.values[order], np.arange(len(labels))
         return _of_strata(evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, estimated)
     if step is None or step.positive is None or estimate.positive != step.labels[step.positive]:
@@ -1013,8 +803,7 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
     if not math.isfinite(estimate.variance.total):
         raise ValueError(f"the estimate is not identified: {estimate!r}")
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    spread, ends = estimate.variance, (estimate.low, estimate.high)
-    estimated = Estimated(sign * (spread.total - spread.target), sign * spread.target, estimate.fit_pvalue, ends)
+    estimated = Estimated(sign * estimate.variance.total, estimate.fit_pvalue, (estimate.low, estimate.high))
     names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
     parts = np.array([1 - estimate.value, estimate.value])
     return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, estimated)
@@ -1029,24 +818,20 @@ def _are_scores(evaluation: Evaluation, given: Any) -> bool:
     return np.ndim(given) == 1 and len(evaluation.labels) == 2 != len(given)
 
 
-def transported(
-    evaluation: Evaluation, given: Any, calibration: Any = None, rows: float | None = None, counted: bool = False
-) -> Transported:
+def transported(evaluation: Evaluation, given: Any, rows: float | None = None, counted: bool = False) -> Transported:
     """The metrics of an evaluation at other shares of its classes; see :meth:`Evaluation.at`."""
     if evaluation.none is not None:
         raise ValueError(f"shares are of rows, which each have one actual class, got {evaluation!r}")
     if isinstance(given, BasePrevalence):
+        if rows is not None or counted:
+            raise ValueError("rows= and counted= are of stated shares: an estimate brings its own rows")
         target = target_of(evaluation, given)
-    elif calibration is not None or _are_scores(evaluation, given):
-        target = estimated_target(evaluation, given, calibration)
+    elif _are_scores(evaluation, given):
+        raise RemovedFeature(reason("Evaluation.at(scores)"))
     else:
         target = given_target(evaluation, given, rows, counted)
-    if target.estimated is not None and (rows is not None or counted):
-        raise ValueError("rows= and counted= are of stated shares: scores and estimates bring their own rows")
     shares = dict(zip(evaluation.labels, target.shares.tolist(), strict=True))
-    if target.estimated is None:
-        return Transported(evaluation, shares, target.rows, math.nan, Moved(evaluation, target))
-    pvalue = target.estimated.fit_pvalue
+    pvalue = math.nan if target.estimated is None else target.estimated.fit_pvalue
     if refusal(pvalue):
         shares = dict.fromkeys(shares, math.nan)
-    return Transported(evaluation, shares, target.rows, pvalue, MovedByScores(evaluation, target))
+    return Transported(evaluation, shares, target.rows, pvalue, Moved(evaluation, target))

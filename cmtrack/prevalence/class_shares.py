@@ -21,7 +21,7 @@ from scipy.special import chdtrc, chdtri, chndtr
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import smoothed
 from cmtrack.prevalence.fit import DOUBTFUL
-from cmtrack.prevalence.mixture import Mixture, climb, profile_interval, variance
+from cmtrack.prevalence.mixture import Mixture, climb
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
@@ -363,28 +363,12 @@ class BinnedShares:
         value = Mixture(self.densities[:, 1], self.densities[:, 0], target).maximise()
         return np.array([1 - value, value])
 
-    @cached_property
-    def _moved(self) -> tuple[FloatArray, BoolArray]:
-        gap = self.densities[:, :-1] - self.densities[:, -1:]
-        scaled = gap / (self.densities @ self.shares)[:, None]
-        spread, identified = inverse_information(scaled.T @ gap)
-        return spread @ scaled.T, identified
-
-    @property
-    def pull(self) -> FloatArray:
-        """Change of the shares by one row of the target in a bin, times the rows of the target, shape (K, B)."""
-        return self._moved[0]
-
-    def ends(self, level: float) -> tuple[float, float]:
-        """Ends of the adjusted interval of the second of two classes."""
-        value, p, q = float(self.shares[1]), self.densities[:, 1], self.densities[:, 0]
-        spread = variance(p, q, value, self.n, *self.labelled[::-1])
-        return profile_interval(Mixture(p, q, self.target), value, spread.total / spread.target, level)
-
     @property
     def identified(self) -> bool:
         """True where the scores tell all classes apart."""
-        return bool(np.isfinite(self.shares).all() and self._moved[1].all())
+        gap = self.densities[:, :-1] - self.densities[:, -1:]
+        scaled = gap / (self.densities @ self.shares)[:, None]
+        return bool(np.isfinite(self.shares).all() and inverse_information(scaled.T @ gap)[1].all())
 
     # -- the fit ---------------------------------------------------------------------------------------
 

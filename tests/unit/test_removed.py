@@ -8,20 +8,22 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Comparison, GranuleTable, compare, evaluate, log_evaluation
+from cmtrack import Comparison, GranuleTable, Transported, compare, evaluate, log_evaluation
 from cmtrack.cli import main
-from cmtrack.removed import INSTEAD
+from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
 
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
+METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
+METHOD_VALUE = re.compile(r"Evaluation\.at\(scores\)")
 FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
 COMMAND = re.compile(r"cmtrack (\w+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
 ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|cmtrack_integrations\.\w+|mlflow\.app .*|[A-Z_]+")
 FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
-CLASSES = {"GranuleTable": GranuleTable, "Comparison": Comparison, "Missed": Missed}
+CLASSES = {"GranuleTable": GranuleTable, "Comparison": Comparison, "Missed": Missed, "Transported": Transported}
 
 
 def keys(form: re.Pattern[str]) -> list[str]:
@@ -29,7 +31,7 @@ def keys(form: re.Pattern[str]) -> list[str]:
 
 
 def test_every_key_has_one_of_the_known_forms() -> None:
-    forms = (OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
+    forms = (METHOD_OPTION, METHOD_VALUE, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
     unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
     assert not unknown
 
@@ -58,6 +60,22 @@ def test_a_removed_option_says_what_to_use(key: str) -> None:
     function, option = OPTION.fullmatch(key).groups()  # type: ignore[union-attr]
     with pytest.raises(TypeError, match=re.escape(INSTEAD[key])):
         FUNCTIONS[function]([0, 1], [0, 1], **{option: 1})
+
+
+@pytest.mark.parametrize("key", keys(METHOD_OPTION))
+def test_a_removed_option_of_a_method_says_what_to_use(key: str) -> None:
+    class_name, method, option = METHOD_OPTION.fullmatch(key).groups()  # type: ignore[union-attr]
+    result = {"Evaluation": evaluate([0, 1], [0, 1])}[class_name]
+    with pytest.raises(TypeError, match=re.escape(INSTEAD[key])):
+        getattr(result, method)(0.5, **{option: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'no_such_option'"):
+        getattr(result, method)(0.5, no_such_option=1)
+
+
+@pytest.mark.parametrize("key", keys(METHOD_VALUE))
+def test_a_removed_value_of_a_method_says_what_to_use(key: str) -> None:
+    with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[key])):
+        evaluate([0, 1], [0, 1]).at([0.2, 0.4, 0.9])
 
 
 @pytest.mark.parametrize("key", keys(FLAG))

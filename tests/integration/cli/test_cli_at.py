@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -23,18 +22,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, gap in (("run", 2.0), ("other", 1.6)):
         score = 1 / (1 + np.exp(-rng.normal(gap * (y == "spam") - 1)))
         evaluate(y, y_prob=score, positive="spam").save(where / name)
-    rare = rng.random(2000) < 0.05
-    scores = 1 / (1 + np.exp(-rng.normal(2.0 * rare - 1)))
-    pd.DataFrame({"score": scores, "p_ham": 1 - scores, "p_spam": scores, "q_a": scores}).to_parquet(
-        where / "t.parquet"
-    )
     return where
 
 
 def invoke(folder: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(
-        main, [str(folder / one) if one in ("run", "other", "t.parquet") else one for one in arguments]
-    )
+    return CliRunner().invoke(main, [str(folder / one) if one in ("run", "other") else one for one in arguments])
 
 
 @pytest.mark.parametrize("given", [["0.02"], ["spam=0.02"], ["spam=0.02", "ham=0.98"]], ids=str)
@@ -50,16 +42,6 @@ def test_stated_shares(folder: Path, given: list[str]) -> None:
     assert printed.exit_code == 0
     assert "precision" in printed.stdout
     assert "Warning: assumes that within each class" in printed.stdout
-
-
-@pytest.mark.parametrize("column", ["score", "p_*"])
-def test_scores_of_a_target(folder: Path, column: str) -> None:
-    found = json.loads(invoke(folder, "at", "run", "--target", "t.parquet", "--y-prob", column, "--json").stdout)
-    there = Evaluation.load(folder / "run").at(pd.read_parquet(folder / "t.parquet")["score"].to_numpy())
-    assert found["shares"]["spam"] == pytest.approx(there.shares["spam"])
-    assert found["fit_pvalue"] == pytest.approx(there.fit_pvalue)
-    by_name = {row["metric"]: row for row in found["metrics"]}
-    assert by_name["binary/f1"]["missed"] == pytest.approx(there.sensitivity["binary/f1"])
 
 
 def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
@@ -79,8 +61,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["at", "run"], "give the shares by --prevalence, or a file of scores by --target"),
-        (["at", "run", "--target", "t.parquet"], "--target needs --y-prob"),
+        (["at", "run"], "give the shares by --prevalence"),
         (["at", "run", "--prevalence", "much"], "--prevalence must be a share or NAME=SHARE, got 'much'"),
         (
             ["at", "run", "--prevalence", "eggs=0.1"],
@@ -98,8 +79,6 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
         (["review", "run", "--at", "0.1", "--at", "spam=0.2"], "'--at': at without a name stands alone, got 2 of them"),
         (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
         (["at", "run", "--prevalence", "1.5"], "shares must lie between 0 and 1"),
-        (["at", "run", "--target", "t.parquet", "--y-prob", "q_*"], "must have a column of each class"),
-        (["at", "run", "--target", "t.parquet", "--y-prob", "p"], "no column 'p'"),
         (["plan", "run", "--difference", "0"], "difference must be a finite number above 0"),
         (["plan", "run", "--difference", "0.1", "--metric", "binary/ks"], "needs the standard error of 'binary/ks'"),
         (["plan", "run", "other", "run", "--difference", "0.1"], "name one RUN or two, got 3"),
