@@ -6,6 +6,7 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 - ``Comparison.deciding``: an attribute or a method of a class;
 - ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
 - ``Evaluation.at(scores)``: values that a method no longer takes;
+- ``compare(block_kind="datasets")``: a value of an option, and of the flag of that name;
 - ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
@@ -49,6 +50,11 @@ _TARGET_FILE = (
     "estimate the shares in Python by estimate_prevalence(scores, calibration=...) and give Evaluation.at(estimate), "
     "or state them by --prevalence"
 )
+_DATA_SETS = (
+    "compare the runs of each data set by themselves, and give scikit-posthocs a table of their values, with a row for "
+    "each data set and a column for each model"
+)
+_ROPE = "the interval of the difference says how large it may be; equivalence= is for runs on the same rows"
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
@@ -80,9 +86,23 @@ INSTEAD: dict[str, str] = {
     "cmtrack_integrations.server": _LIVE_PAGE,
     "mlflow.app cmtrack": _LIVE_PAGE,
     "mlflow.app cmtrack-auth": _LIVE_PAGE,
+    'compare(block_kind="datasets")': _DATA_SETS,
+    "compare(rope=)": _ROPE,
+    "Ranked.average_rank": _DATA_SETS,
+    "Ranked.worse": _ROPE,
+    "Ranked.equivalent": _ROPE,
+    "Ranked.better": _ROPE,
 }
 
-STORED: frozenset[str] = frozenset()
+STORED: frozenset[str] = frozenset(
+    (
+        "repeated.blocks.rope",
+        "repeated.models.worse",
+        "repeated.models.equivalent",
+        "repeated.models.better",
+        "repeated.models.average_rank",
+    )
+)
 """Keys of ``review.json`` that only a removed feature wrote, without positions: ``rankings.runs.suspicion``."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"

@@ -201,8 +201,6 @@ def _columns(ranking: Ranking) -> list[Column]:
         columns.append(
             Column(f"value\n{level}", lambda one: fmt.with_interval(one.value, one.interval), ALWAYS, brief=alone)
         )
-    if math.isfinite(leader.average_rank):
-        columns.append(Column("average\nrank", lambda one: fmt.number(one.average_rank), 40, right=True))
     if criterion.pareto:
         share = "resamples on\nthe front"
         columns.append(Column(share, lambda one: fmt.chance(one.probability_best), 20, right=True))
@@ -214,8 +212,6 @@ def _columns(ranking: Ranking) -> list[Column]:
         head = "p" if criterion.pareto else "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
         hidden = None if criterion.pareto else leader
         columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
-    if ranking.over and several:
-        columns.append(Column("P(equi-\nvalent)", lambda one: fmt.chance(one.equivalent), 30, right=True))
     if ranking.over:
         columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
     return [*columns, Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cmtrack.cli.frame import echo_json, working
+from cmtrack.removed import reason
 
 if TYPE_CHECKING:
     from cmtrack.options import Entry, Question
@@ -107,6 +108,17 @@ def of_compare() -> type[Question]:
     return CompareSpec
 
 
+class Choice(click.Choice[str]):
+    """A choice among texts; a value that was removed raises an error that says what to use instead."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text that is meant."""
+        removed = None if param is None else reason(f'compare({param.name}="{value}")')
+        if removed is not None:
+            self.fail(removed, param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _flag(name: str, one: Entry) -> click.Option:
     meant = next((text for text, value in (one.choices or {}).items() if value == one.default), one.default)
     shown = None if one.several or one.default == "" else meant
@@ -115,7 +127,7 @@ def _flag(name: str, one: Entry) -> click.Option:
         multiple=one.several,
         default=shown,
         show_default=shown is not None,
-        type=click.Choice(list(one.choices)) if one.choices else FILE if one.of_flag is Path else one.of_flag,
+        type=Choice(list(one.choices)) if one.choices else FILE if one.of_flag is Path else one.of_flag,
         metavar=one.metavar,
         help=one.help,
         callback=partial(_checked, one),

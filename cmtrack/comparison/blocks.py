@@ -1,4 +1,4 @@
-"""Repeated runs: models over seeds, folds or data sets, ranked as models."""
+"""Repeated runs: models over seeds or folds, ranked as models."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import holm
 from cmtrack.names import some_of
+from cmtrack.removed import RemovedFeature, reason
 from cmtrack.statistics.inputs import FloatArray
 
-KINDS = ("auto", "folds", "seeds", "datasets")
+KINDS = ("auto", "folds", "seeds")
+_DATA_SETS = 'compare(block_kind="datasets")'
 _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 
 
@@ -34,9 +36,9 @@ _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 class Blocks:
     """Names that tell repeated runs apart, and the kind of repetition.
 
-    ``by``: what names a block: ``"params.fold"``, ``"tags.dataset"``, or ``"name"``.
+    ``by``: what names a block: ``"params.fold"``, ``"tags.seed"``, or ``"name"``.
     ``model``: what names a model; None: all parameters but the block, or the run's name where there are none.
-    ``kind``, "auto", "folds", "seeds" or "datasets".
+    ``kind``, "auto", "folds" or "seeds".
     ``test_train_ratio``: for folds: rows of a test part over rows of its training part; by default that of as many
     folds as blocks.
     """
@@ -44,10 +46,11 @@ class Blocks:
     by: str
     model: str | None = None
     kind: str = "auto"
-    rope: float | None = 0.01
     test_train_ratio: float | None = None
 
     def __post_init__(self) -> None:
+        if self.kind == "datasets":
+            raise RemovedFeature(reason(_DATA_SETS))
         if self.kind not in KINDS:
             raise ValueError(f"block_kind must be one of {list(KINDS)}, got {self.kind!r}")
         for option, name in (("block", self.by), ("model", self.model)):
@@ -57,7 +60,8 @@ class Blocks:
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """The kind of repetition, by the rows of each block's given evaluation; a stated kind is checked.
 
-        ValueError if some blocks hold the same rows and others do not, or the rows contradict the kind.
+        ValueError if some blocks hold the same rows and others do not, if the rows contradict the kind, or if the
+        blocks are neither seeds nor folds, as several data sets are.
         """
         by_rows: dict[object, list[str]] = {}
         for block, one in evaluations.items():
@@ -67,22 +71,27 @@ class Blocks:
         # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows
         sure = all(one.row_ids is not None or (one.digest.ordered and not by_name) for one in held)
         if len(by_rows) == len(held):
-            kind_of_rows = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "datasets"
+            kind_of_rows = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "data sets"
         elif len(by_rows) == 1 and (sure or not by_name or all(one.digest.ordered for one in held)):
             kind_of_rows = "seeds"
         else:
             kind_of_rows = "" if sure or not by_name else "folds"
+        if self.kind == "auto" and kind_of_rows == "data sets":
+            raise RemovedFeature(
+                f"each block of {self.by} has rows of its own: give block_kind='folds' if the blocks are folds of one "
+                f"data set. If they are several data sets: {reason(_DATA_SETS)}"
+            )
         if self.kind == "auto" and kind_of_rows:
             return kind_of_rows
         shown = "; ".join(f"{self.by} {some_of(blocks, 8)}" for blocks in by_rows.values())
         if self.kind == "auto":
             raise ValueError(
-                "blocks must hold the same rows, as seeds do, or rows of their own, as folds and data sets do; the "
-                f"same rows are in: {shown}"
+                "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the same rows are "
+                f"in: {shown}"
             )
         if self.kind == "seeds" and len(by_rows) > 1:
             raise ValueError(f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}")
-        if len(by_rows) < len(held) and (self.kind == "datasets" or (self.kind == "folds" and sure)):
+        if len(by_rows) < len(held) and self.kind == "folds" and sure:
             raise ValueError(
                 f"block_kind={self.kind!r} needs rows of their own in all blocks (row_ids= tells rows of the same "
                 f"labels apart); the same rows are in: {shown}"
@@ -104,7 +113,7 @@ class RankedModel(Ranked):
 class RepeatedRanking(Ranking):
     """Models over blocks.
 
-    ``kind``, "folds", "seeds" or "datasets".
+    ``kind``, "folds" or "seeds".
     ``scores``, of shape (N, k): values of the metric by block and model (in the order of ``models``), NaN where there
     is none.
     ``result``: the tests; its models stand in its own order, and larger is better there.
@@ -125,7 +134,7 @@ class RepeatedRanking(Ranking):
 
     @property
     def over(self) -> str:
-        """The number of blocks: "10 folds", "30 seeds", "12 data sets"."""
+        """The number of blocks: "10 folds", "30 seeds"."""
         return f"{len(self.block_names)} {BLOCK[self.kind]}s"
 
 
@@ -178,15 +187,9 @@ def rank_models(
         ratio = 1 / (len(block_names) - 1) if blocks.test_train_ratio is None else blocks.test_train_ratio
     shared = [b for b in block_names if all((m, b) in table for m in models)]
     whole = [[table[m, b] for b in shared] for m in models]
-    errors = None if kind == "datasets" else _errors_of_pairs(whole, criterion.metrics[0], ratio)
+    errors = _errors_of_pairs(whole, criterion.metrics[0], ratio)
     result = analyse(
-        gain,
-        models,
-        kind=kind,
-        confidence_level=confidence_level,
-        rope=blocks.rope,
-        test_train_ratio=ratio,
-        test_errors=errors,
+        gain, models, kind=kind, confidence_level=confidence_level, test_train_ratio=ratio, test_errors=errors
     )
     entries = [_ranked(place, result, runs, scores, criterion, results) for place in range(len(models))]
     standing, decision = decided(entries, criterion, tie_breakers, margin)
@@ -283,7 +286,7 @@ def _gap_from_constant(
     against = np.zeros(len(runs)) if constant.guessed else np.array([_value(one, metric) for one in answered])
     if len(runs) < 2 or not np.isfinite(against).all():
         return _Gap(float(np.nanmean(ours - against)), math.nan, math.nan, math.nan, math.nan)
-    errors = None if result.kind == "datasets" else _errors_of_pairs((runs, answered), metric, ratio)
+    errors = _errors_of_pairs((runs, answered), metric, ratio)
     if result.kind == "seeds" and constant.guessed:  # it is compared with 0, which has no error
         errors = np.full((2, 2), math.sqrt(_covariance_of_means((runs,), metric, None)[0, 0]))
     (gap,) = analyse(
@@ -291,7 +294,6 @@ def _gap_from_constant(
         ("model", "constant"),
         kind=result.kind,
         confidence_level=result.confidence_level,
-        rope=None,
         test_train_ratio=ratio,
         test_errors=errors,
     ).differences
@@ -317,17 +319,14 @@ def _ranked(
         gap, unit = result[name], criterion.unit
         low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))
         widest = criterion.catalog.lookup(metric).widest
-        gaps, error = scores[:, column] - scores[:, result.best], gap.standard_error
-        gaps = gaps[np.isfinite(gaps)]
-        if not math.isfinite(error):  # the signed-rank test has none
-            error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-        of_gap = {name: getattr(gap, name) for name in ("pvalue", "worse", "equivalent", "better")} | {
+        of_gap = {
+            "pvalue": gap.pvalue,
             "difference": unit * gap.difference,
             "difference_low": max(low, -widest),
             "difference_high": min(high, widest),
             "p_holm": gap.adjusted_pvalue,
             "p_set": gap.adjusted_pvalue,
-            "standard_error": error,
+            "standard_error": gap.standard_error,
         }
     values = scores[:, column][np.isfinite(scores[:, column])]
     return RankedModel(
@@ -337,7 +336,6 @@ def _ranked(
         rank=place + 1,
         value=float(values.mean()) if len(values) else math.nan,
         sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
-        average_rank=math.nan if result.friedman is None else float(result.friedman.ranks[column]),
         tied=result.tied[column],
         by_block=tuple(best_first),
         **of_gap,

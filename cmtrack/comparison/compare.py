@@ -87,7 +87,7 @@ class CompareOptions(CompareSpec):
         if self.segments is not None and self.at is not None:
             raise ValueError(f"segments are compared at the rows' own shares: leave out at, got {self.at!r:.60}")
         if self.equivalence is not None and self.block is not None:
-            raise ValueError(f"equivalence is of runs on the same rows: with block give rope, got {self.equivalence!r}")
+            raise ValueError(f"equivalence is of runs on the same rows: leave out block, got {self.equivalence!r}")
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
@@ -129,7 +129,7 @@ class CompareOptions(CompareSpec):
         """The blocks of repeated runs; None where runs are ranked."""
         if self.block is None:
             return None
-        return Blocks(self.block, self.model, self.block_kind, self.rope, self.test_train_ratio)
+        return Blocks(self.block, self.model, self.block_kind, self.test_train_ratio)
 
     def check(self) -> None:
         """Parse every text early; a custom metric may be declared by an evaluation that is read later.

@@ -28,6 +28,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired, as_normal
+from cmtrack.removed import RemovedAttributes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -35,7 +36,7 @@ NAN = math.nan
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked(Candidate):
+class Ranked(Candidate, RemovedAttributes):
     """A run, or a model over repetitions, and its standing.
 
     Attributes
@@ -50,8 +51,7 @@ class Ranked(Candidate):
         zero": of the distances from zero). Runs without any difference count as one. The intervals are simultaneous.
         The end on the side of the better values is exactly 0 where the run is ruled out as the best; the leader's other
         end is exactly 0 where no other run may be the best. NaN for a single run. For a model: this model less the
-        leader; over data sets the median difference where the method gives that. The interval holds for all pairs of
-        models at once (Bonferroni).
+        leader. The interval holds for all pairs of models at once (Bonferroni).
     pvalue, p_holm : float
         That the difference is zero: unadjusted, and adjusted over all pairs.
     p_set : float
@@ -60,7 +60,7 @@ class Ranked(Candidate):
         other run is better in every metric, adjusted over all pairs by Holm; `p_holm` is the same there. For models it
         is `p_holm`, too.
     standard_error : float
-        Of the difference; over data sets that of the mean difference.
+        Of the difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
@@ -84,11 +84,6 @@ class Ranked(Candidate):
         with the mean of what they logged.
     sd : float
         Standard deviation of a model over its blocks.
-    worse, equivalent, better : float
-        Probability that a model is practically worse than the leader, as good, or better; for this pair alone. It
-        decides nothing.
-    average_rank : float
-        Average rank of a model over data sets.
     unpaired : str
         Why the differences of a run do not use the rows; empty where they do.
     equivalent_within : float
@@ -130,10 +125,6 @@ class Ranked(Candidate):
     rank_high: int = 0
     by_block: tuple[Candidate, ...] = ()
     sd: float = NAN
-    worse: float = NAN
-    equivalent: float = NAN
-    better: float = NAN
-    average_rank: float = NAN
     unpaired: str = ""
     equivalent_within: float = NAN
     reason: str = ""
@@ -252,7 +243,7 @@ class Ranking:
 
     @property
     def leader(self) -> Ranked:
-        """The one of the best value; of models over data sets, of the best average rank."""
+        """The one of the best value."""
         return self.runs[0]
 
     @cached_property

@@ -323,8 +323,7 @@ class CompareSpec(Question):
     )
     block: str | None = entry(
         "str, optional",
-        'For repeated runs: what tells the repetitions apart, ``"params.fold"``, ``"params.seed"``, '
-        '``"tags.dataset"``.',
+        'For repeated runs: what tells the repetitions apart, such as ``"params.fold"`` or ``"params.seed"``.',
         flag="--block",
         help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
         metavar="NAME",
@@ -341,22 +340,15 @@ class CompareSpec(Question):
         read=_text,
     )
     block_kind: str = entry(
-        '"auto", "folds", "seeds" or "datasets"',
-        'What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where each has rows of its '
-        "own and the name of ``block`` says so or the classes are divided evenly, else data sets. A mixture is "
-        "refused.",
+        '"auto", "folds" or "seeds"',
+        'What the blocks are; "auto": seeds if all blocks hold the same test rows, folds if each has rows of its own '
+        "and the name of ``block`` says so or the classes are divided evenly. Anything else is refused.",
         "auto",
         flag="--block-kind",
         help="Treat the repeated runs as this kind.",
-        choices={kind: kind for kind in ("auto", "folds", "seeds", "datasets")},
+        choices={kind: kind for kind in ("auto", "folds", "seeds")},
         form="a text",
         read=_text,
-    )
-    rope: float = entry(
-        "float, default 0.01",
-        "For repeated runs: differences up to this size are practically none.",
-        0.01,
-        **_A_NUMBER,
     )
     test_train_ratio: float | None = entry(
         "float, optional",
@@ -445,7 +437,6 @@ class CompareArguments(TypedDict, total=False):
     block: str | None
     model: str | None
     block_kind: str
-    rope: float
     test_train_ratio: float | None
     prefix: str
     limit: int

@@ -368,12 +368,6 @@ RUNS = (
 
 MODELS = (
     FigureEntry(
-        "critical_difference",
-        "Average ranks",
-        "Bars join models that do not differ significantly.",
-        of_comparisons.critical_difference_figure,
-    ),
-    FigureEntry(
         "metric_by_block",
         "Every model in every block",
         "Each column is one block.",

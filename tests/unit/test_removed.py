@@ -10,10 +10,12 @@ from click.testing import CliRunner
 
 from cmtrack import Comparison, GranuleTable, Transported, compare, evaluate, log_evaluation
 from cmtrack.cli import main
+from cmtrack.comparison import Ranked
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
 
+VALUE = re.compile(r'(\w+)\((\w+)="(\w+)"\)')
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
 METHOD_VALUE = re.compile(r"Evaluation\.at\(scores\)")
@@ -23,7 +25,14 @@ ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
 ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|cmtrack_integrations\.\w+|mlflow\.app .*|[A-Z_]+")
 FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
-CLASSES = {"GranuleTable": GranuleTable, "Comparison": Comparison, "Missed": Missed, "Transported": Transported}
+ARGUMENTS = {"compare": ({"a": evaluate([0, 1], [0, 1])},)}
+CLASSES = {
+    "GranuleTable": GranuleTable,
+    "Comparison": Comparison,
+    "Missed": Missed,
+    "Ranked": Ranked,
+    "Transported": Transported,
+}
 
 
 def keys(form: re.Pattern[str]) -> list[str]:
@@ -31,7 +40,7 @@ def keys(form: re.Pattern[str]) -> list[str]:
 
 
 def test_every_key_has_one_of_the_known_forms() -> None:
-    forms = (METHOD_OPTION, METHOD_VALUE, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
+    forms = (METHOD_OPTION, METHOD_VALUE, VALUE, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
     unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
     assert not unknown
 
@@ -59,7 +68,18 @@ def test_a_removed_attribute_says_what_to_use(key: str) -> None:
 def test_a_removed_option_says_what_to_use(key: str) -> None:
     function, option = OPTION.fullmatch(key).groups()  # type: ignore[union-attr]
     with pytest.raises(TypeError, match=re.escape(INSTEAD[key])):
-        FUNCTIONS[function]([0, 1], [0, 1], **{option: 1})
+        FUNCTIONS[function](*ARGUMENTS.get(function, ([0, 1], [0, 1])), **{option: 1})
+
+
+@pytest.mark.parametrize("key", keys(VALUE))
+def test_a_removed_value_says_what_to_use(key: str) -> None:
+    function, option, value = VALUE.fullmatch(key).groups()  # type: ignore[union-attr]
+    with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[key])):
+        FUNCTIONS[function](*ARGUMENTS[function], block="params.data", **{option: value})
+    flag = f"--{option.replace('_', '-')}"
+    result = CliRunner().invoke(main, [function, "--block", "params.data", flag, value])
+    assert result.exit_code == 2
+    assert INSTEAD[key] in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("key", keys(METHOD_OPTION))

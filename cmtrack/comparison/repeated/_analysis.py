@@ -10,12 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from cmtrack import notebook
-from cmtrack.comparison.repeated._bayes import (
-    RopeProbabilities,
-    bayesian_correlated_t,
-    bayesian_signed_rank,
-    student_regions,
-)
 from cmtrack.comparison.repeated._pairs import (
     Pair,
     Pairwise,
@@ -24,10 +18,7 @@ from cmtrack.comparison.repeated._pairs import (
     compare_all,
     corrected_resampled_t,
     seed_differences,
-    wilcoxon_holm,
-    wilcoxon_signed_rank,
 )
-from cmtrack.comparison.repeated._ranks import Friedman, Nemenyi, friedman, nemenyi
 from cmtrack.comparison.repeated._scores import (
     Summary,
     as_names,
@@ -44,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Kind: TypeAlias = Literal["folds", "seeds", "datasets"]
+Kind: TypeAlias = Literal["folds", "seeds"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,34 +47,25 @@ class Gap(RepeatedDifference):
     ``joint_low``, ``joint_high``: interval that holds for all pairs of models at once (Bonferroni). A model whose
     interval excludes zero is behind; one that is behind may have an interval that includes zero, as Holm's stepwise
     test is more powerful.
-    ``worse``, ``equivalent``, ``better``: probability that the model is worse than the best by more than the rope,
-    within it, or better; NaN without a rope.
     """
 
     name: str
     adjusted_pvalue: float
     joint_low: float
     joint_high: float
-    worse: float = math.nan
-    equivalent: float = math.nan
-    better: float = math.nan
 
 
 @dataclass(frozen=True)
 class RepeatedResult:
-    """Several models over the same seeds, folds or data sets.
+    """Several models over the same seeds or folds.
 
-    ``kind``, "folds", "seeds" or "datasets".
-    ``rope``: half the width of the region of practical equivalence.
+    ``kind``, "folds" or "seeds".
     ``blocks``, ``left_out``: blocks in which every model has a value, which alone are tested; and the others.
     ``summary``: of all values, also of blocks that are left out.
-    ``order``: models, best first: by average rank for data sets, by mean over the complete blocks else.
+    ``order``: models, best first, by mean over the complete blocks.
     ``best``: the first of them.
     ``differences``: every other model less the best, in the models' order; ``result[name]`` gives one.
-    ``pairwise``: all pairs: corrected t (folds), seed differences (seeds), signed ranks (data sets); adjusted by Holm.
-    ``cliques``: those of ``pairwise``.
-    ``friedman``, ``nemenyi``: for data sets only.
-    ``posteriors``: of each model less the best; None for the best itself, and for all without a rope.
+    ``pairwise``: all pairs: corrected t (folds) or seed differences (seeds); adjusted by Holm.
     ``tied``: whether the model is not told apart from the best; True for the best, and where there is no p-value.
     ``notes``: what was left out, and what the methods assume.
     """
@@ -91,7 +73,6 @@ class RepeatedResult:
     names: tuple[str, ...]
     kind: Kind
     confidence_level: float
-    rope: float | None
     blocks: int
     left_out: int
     summary: Summary
@@ -99,10 +80,6 @@ class RepeatedResult:
     best: int
     differences: tuple[Gap, ...]
     pairwise: Pairwise
-    cliques: tuple[tuple[int, ...], ...]
-    friedman: Friedman | None
-    nemenyi: Nemenyi | None
-    posteriors: tuple[RopeProbabilities | None, ...]
     tied: tuple[bool, ...]
     notes: tuple[str, ...]
 
@@ -117,13 +94,11 @@ class RepeatedResult:
         from cmtrack._pandas import pd
 
         gaps = {gap.name: gap for gap in self.differences}
-        columns = ("difference", "low", "high", "pvalue", "adjusted_pvalue", "worse", "equivalent", "better")
+        columns = ("difference", "low", "high", "pvalue", "adjusted_pvalue")
         rows = []
         for column in self.order:
             name = self.names[column]
             row = dict(vars(self.summary.rows[column]))
-            if self.friedman is not None:
-                row["average_rank"] = self.friedman.ranks[column]
             gap = gaps.get(name)
             row |= {key: math.nan if gap is None else getattr(gap, key) for key in columns}
             rows.append(row | {"tied": self.tied[column], "best": column == self.best})
@@ -144,7 +119,6 @@ def analyse(
     *,
     kind: Kind,
     confidence_level: float = 0.95,
-    rope: float | None = 0.01,
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
@@ -152,28 +126,24 @@ def analyse(
 
     ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there is no value.
     ``names``: by default the column numbers.
-    ``kind``, "folds", "seeds" or "datasets": what a block is: a fold or random split of one data set; a seed, all
-    judged on the same test rows; or a data set of its own, with one value per model.
-    ``rope``: half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
+    ``kind``, "folds" or "seeds": what a block is: a fold or random split of one data set, or a seed, all judged on the
+    same test rows.
     ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its training part.
-    ``test_errors``, of shape (k, k), optional: for seeds and folds: standard errors of the mean difference of each pair
-    of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds,
-    which share their test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the
-    wider one decides (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates
-    no spread that could be small by luck, its null distribution is exact whatever the errors within a data set are.
+    ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair of models due to the
+    sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds, which share their
+    test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the wider one decides
+    (:func:`corrected_resampled_t`).
 
     ValueError if the kind is unknown, an argument is missing that it needs, or given that it has no use for; if scores,
-    names, level, rope, ratio or errors are not as above; or no block has a value of every model.
+    names, level, ratio or errors are not as above; or no block has a value of every model.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
     if (kind == "folds") != (test_train_ratio is not None):
         raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
-    if test_errors is not None and kind == "datasets":
-        raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
-    level, matrix = check_level(confidence_level), as_scores(scores, 1)
+    level, matrix = check_level(confidence_level), as_scores(scores)
     k = matrix.shape[1]
-    labels, (whole, left_out) = as_names(names, k), complete(matrix, 1)
+    labels, (whole, left_out) = as_names(names, k), complete(matrix)
     ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)
     errors = _errors(test_errors, k)
     if not len(whole):
@@ -190,47 +160,21 @@ def analyse(
     tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
         "folds": lambda i, j, at: corrected_resampled_t(gaps(i, j), ratio, at, test_error=errors[i, j]),
         "seeds": lambda i, j, at: seed_differences(gaps(i, j), errors[i, j], at),
-        "datasets": lambda i, j, at: wilcoxon_signed_rank(whole[:, i] - whole[:, j], at, scale=scale),
     }
     test = tests[kind]
-    ranked = kind == "datasets" and k > 1
-    if ranked:
-        pairwise = wilcoxon_holm(matrix, level)
-    else:
-        counts = len(whole), left_out
-        pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(whole), level, counts)
+    pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(whole), level, (len(whole), left_out))
     best = pairwise.order[0]
-
-    def posterior(i: int) -> RopeProbabilities | None:
-        if rope is None or i == best:
-            return None
-        one = pairwise[i, best].difference
-        if kind == "folds" and one.method != "test rows":
-            return bayesian_correlated_t(gaps(i, best), rope, ratio / (1 + ratio))
-        if ranked:
-            return bayesian_signed_rank(whole[:, i] - whole[:, best], rope)
-        counts = one.blocks, one.left_out
-        return student_regions(one.difference, one.standard_error, one.df, rope, counts, "Student", one.reason)
-
-    posteriors = tuple(posterior(i) for i in range(k))
     return RepeatedResult(
         names=labels,
         kind=kind,
         confidence_level=level,
-        rope=rope,
         blocks=len(whole),
         left_out=left_out,
         summary=summary(matrix, labels),
         order=pairwise.order,
         best=best,
-        differences=tuple(
-            _gap(labels[i], pairwise[i, best], posteriors[i], test(i, best, joint)) for i in range(k) if i != best
-        ),
+        differences=tuple(_gap(labels[i], pairwise[i, best], test(i, best, joint)) for i in range(k) if i != best),
         pairwise=pairwise,
-        cliques=pairwise.cliques,
-        friedman=friedman(matrix) if ranked else None,
-        nemenyi=nemenyi(matrix, level) if ranked else None,
-        posteriors=posteriors,
         tied=tuple(i == best or not pairwise.apart(i, best) for i in range(k)),
         notes=what_to_know(kind, pairwise, left_out, k),
     )
@@ -254,15 +198,12 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
     return errors
 
 
-def _gap(name: str, pair: Pair, posterior: RopeProbabilities | None, joint: RepeatedDifference) -> Gap:
-    regions: dict[str, Any] = {}
-    if posterior is not None:
-        regions = {"worse": posterior.left, "equivalent": posterior.inside, "better": posterior.right}
+def _gap(name: str, pair: Pair, joint: RepeatedDifference) -> Gap:
     attributes = vars(pair.difference) | {"name": name, "adjusted_pvalue": pair.adjusted_pvalue}
-    return Gap(**attributes, joint_low=joint.low, joint_high=joint.high, **regions)
+    return Gap(**attributes, joint_low=joint.low, joint_high=joint.high)
 
 
-BLOCK = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
+BLOCK = {"folds": "fold", "seeds": "seed"}
 
 
 def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
@@ -278,19 +219,13 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
         notes.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
     if k < 2:
         return tuple(notes)
-    if pairwise.note and n > 1:
-        notes.append(f"{pairwise.note}.")
     if k > 2:
         notes.append(
             f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals of the differences"
-            " hold for all of them at once (Bonferroni). The posterior probabilities are for one pair each and decide"
-            " nothing."
+            " hold for all of them at once (Bonferroni)."
         )
     if kind == "folds":
-        notes.append(
-            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003). Rank tests"
-            " assume independent blocks and are not shown for folds of one data set."
-        )
+        notes.append("Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003).")
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
             notes.append(
@@ -302,30 +237,11 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
                 "The sampling error of the test rows is not known for every pair of models (no predictions by row):"
                 " there, only the spread of the folds decides, which can be small by luck."
             )
-    elif kind == "seeds":
-        if all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
-            notes.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
-        elif n > 1:
-            notes.append(
-                "The sampling error of the test rows is not known for every pair of models: there, the standard error"
-                " is that of the seeds alone, and the result holds for these test rows only."
-            )
-        notes.append("Seeds on the same test rows are not independent data sets, so rank tests are not shown.")
-    else:
+    elif all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
+        notes.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
+    elif n > 1:
         notes.append(
-            "Each data set counts once, whatever its size, and is assumed to be independent of the others. Ties and"
-            " cliques follow from the signed-rank tests."
+            "The sampling error of the test rows is not known for every pair of models: there, the standard error"
+            " is that of the seeds alone, and the result holds for these test rows only."
         )
-        methods = [pair.difference.method for pair in pairwise.pairs]
-        notes.append(f"Signed-rank test: {', '.join(_by_pairs(methods))}.")
     return tuple(notes)
-
-
-_LAWS = {"exact": "exact", "exact, ties": "exact with ties", "normal": "normal approximation"}
-
-
-def _by_pairs(methods: list[str]) -> list[str]:
-    """The test's distributions with their numbers of pairs: "exact for 1 pair", "exact with ties for 14"."""
-    names = sorted(set(methods))
-    counted = [f"{_LAWS.get(name, name)} for {methods.count(name)}" for name in names]
-    return [f"{counted[0]} pair{'' if methods.count(names[0]) == 1 else 's'}", *counted[1:]]

@@ -1,19 +1,17 @@
-"""Differences of two models over folds, seeds or data sets, tests of all pairs, and cliques of models."""
+"""Differences of two models over folds or seeds, and tests of all pairs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
-from cmtrack.comparison.repeated._scores import as_differences, complete, order_by_rank, settled
+from cmtrack.comparison.repeated._scores import as_differences
 from cmtrack.metrics.intervals import check_level, holm, normal_quantile
-from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +21,9 @@ if TYPE_CHECKING:
 class RepeatedDifference:
     """The difference of two models over repeated runs.
 
-    ``difference``: mean over the blocks; for the signed-rank test the Hodges-Lehmann estimate (median of the Walsh
-    averages).
-    ``standard_error``, ``df``: of the mean, and its degrees of freedom (infinite: normal); NaN for the signed-rank
-    test.
-    ``statistic``: t, or the sum of positive less that of negative ranks.
+    ``difference``: mean over the blocks.
+    ``standard_error``, ``df``: of the mean, and its degrees of freedom (infinite: normal).
+    ``statistic``: t.
     ``low``, ``high``: interval of the difference at the confidence level, for this pair alone.
     ``pvalue``: two-sided, unadjusted.
     ``blocks``, ``left_out``: blocks used, and those without a difference.
@@ -178,117 +174,6 @@ def by_student(
     )
 
 
-_EXACT = 50  # differences; SciPy's own limit
-
-
-def wilcoxon_signed_rank(
-    differences: Any, confidence_level: float = 0.95, *, scale: float | None = None
-) -> RepeatedDifference:
-    """Signed-rank test (Wilcoxon 1945, Biometrics Bulletin 1, 80-83) with the Hodges-Lehmann estimate and interval.
-
-    Differences of zero are dropped. ``method`` says which distribution of the rest was taken: "exact" is SciPy's, for
-    at most 50 without ties; "exact, ties" the one of their own tied ranks, for at most 50 (Streitberg and Röhmel
-    1986, Statistical Software Newsletter 12, 10-17), where SciPy has an approximation that rejects what no test of so
-    few can; "normal" is SciPy's approximation with the correction for ties, for more.
-
-    The interval (Hodges and Lehmann 1963, Ann. Math. Stat. 34, 598-611) is that of the Walsh averages, zeros
-    included; with zeros or ties it and the p-value may differ by a hair in what they reject.
-
-    ``differences``, of shape (N,): first model less second; NaN is left out.
-    ``scale``: the largest score behind the differences; what differs by less than 1e-12 of it is a tie. By default the
-    largest difference.
-
-    ValueError if the level is not between 0 and 1, or the differences no finite vector.
-    """
-    level = check_level(confidence_level)
-    values, left_out = as_differences(differences)
-    n, nan = len(values), math.nan
-    if not n:
-        reason = "there is no block with a difference"
-        return RepeatedDifference(nan, nan, nan, nan, nan, nan, nan, 0, left_out, "none", reason)
-    clean = settled(values, np.abs(values).max() if scale is None else scale)
-    pvalue, statistic, method = _test(clean[clean != 0])
-    estimate, low, high = _hodges_lehmann(values, level)
-    reason = "" if low == low else f"{n} blocks are too few for an interval at level {level:g}"
-    return RepeatedDifference(estimate, nan, nan, statistic, low, high, pvalue, n, left_out, method, reason)
-
-
-def _test(values: FloatArray) -> tuple[float, float, str]:
-    """p-value, sum of positive less that of negative ranks, and method, of differences that are not zero."""
-    from scipy.stats import rankdata, wilcoxon
-
-    n = len(values)
-    if not n:
-        return 1.0, 0.0, "exact"
-    ranks = rankdata(np.abs(values))
-    statistic = float((ranks * np.sign(values)).sum())
-    if n > _EXACT:
-        return float(wilcoxon(values).pvalue), statistic, "normal"
-    if len(np.unique(ranks)) == n:
-        return float(wilcoxon(values, method="exact").pvalue), statistic, "exact"
-    law = _law(np.rint(2 * ranks).astype(np.int64))  # twice the ranks are whole
-    least = round(float(ranks.sum()) - abs(statistic))  # twice the smaller of the two sums
-    return min(1.0, 2 * float(law[: least + 1].sum())), statistic, "exact, ties"
-
-
-def _law(ranks: Any) -> FloatArray:
-    """Probability of every sum of whole-numbered ranks when each counts with probability one half."""
-    law = np.zeros(int(ranks.sum()) + 1)
-    law[0] = 1.0
-    for rank in ranks:
-        shifted = np.zeros_like(law)
-        shifted[rank:] = law[: len(law) - rank]
-        law = (law + shifted) / 2
-    return law
-
-
-def _hodges_lehmann(values: FloatArray, level: float) -> tuple[float, float, float]:
-    """Median of the Walsh averages, and the two of them that bound the interval (NaN if there are too few)."""
-    n = len(values)
-    rows, columns = np.triu_indices(n)
-    walsh = np.sort((values[rows] + values[columns]) / 2)
-    estimate = float(np.median(walsh))
-    below = int((2 * np.cumsum(_law(np.arange(1, n + 1))) <= 1 - level).sum())  # so many lie outside on either side
-    if not below:
-        return estimate, math.nan, math.nan
-    return estimate, float(walsh[below - 1]), float(walsh[-below])
-
-
-def wilcoxon_holm(scores: Any, confidence_level: float = 0.95) -> Pairwise:
-    """Signed-rank tests of all pairs of models, adjusted by Holm.
-
-    Recommended over comparisons of average ranks by Benavoli, Corani and Mangili (2016, JMLR 17, 1-10): the verdict
-    on a pair depends on no other model except through the number of pairs. Blocks must be independent.
-
-    ``scores``, of shape (N, k): blocks by models, larger is better; blocks with NaN are left out.
-
-    The result: in order of average rank. The note says if so few blocks can reject nothing, whatever their scores.
-
-    ValueError if the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
-    """
-    level = check_level(confidence_level)
-    whole, left_out = complete(scores)
-    n, k = whole.shape
-    scale = float(np.abs(whole).max()) if n else 1.0
-
-    def test(i: int, j: int) -> RepeatedDifference:
-        return wilcoxon_signed_rank(whole[:, i] - whole[:, j], level, scale=scale)
-
-    return compare_all(test, order_by_rank(whole), level, (n, left_out), _too_few(n, k, level))
-
-
-def _too_few(n: int, k: int, level: float) -> str:
-    """The least p-value of N signed ranks is 2^(1 - N); Holm multiplies it by the number of pairs."""
-    pairs, alpha = k * (k - 1) // 2, 1 - level
-    needed = 1
-    while pairs * 2.0 ** (1 - needed) > alpha:
-        needed += 1
-    if n >= needed:
-        return ""
-    least = "1 pair" if pairs == 1 else f"{pairs} pairs"
-    return f"{n} blocks can reject nothing at level {level:g} for {least}, whatever the scores: {needed} are needed"
-
-
 @dataclass(frozen=True)
 class Pair:
     """Two models.
@@ -314,19 +199,15 @@ class Pairwise:
 
     ``pairs``: ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
     ``order``: columns, best first.
-    ``cliques``: maximal runs in this order of two or more models of which no pair is told apart.
     ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 - confidence_level``.
     ``blocks``, ``left_out``: blocks used, and those that miss a value.
-    ``note``: what these blocks cannot show; else empty.
     """
 
     pairs: tuple[Pair, ...]
     order: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
     confidence_level: float
     blocks: int
     left_out: int
-    note: str = ""
 
     def __getitem__(self, models: tuple[int, int]) -> Pair:
         for pair in self.pairs:
@@ -353,40 +234,15 @@ class Pairwise:
         return pd.DataFrame(rows)
 
 
-def cliques(order: Sequence[int], apart: BoolArray) -> tuple[tuple[int, ...], ...]:
-    """Cliques: maximal runs of consecutive models without a significant difference.
-
-    ``order``: columns, best first.
-    ``apart``, of shape (k, k), bool: symmetric, by column.
-
-    The result: columns, best first; a model that is told apart from both its neighbours is in none.
-    """
-    groups: list[tuple[int, ...]] = []
-    reached = 0
-    for start in range(len(order)):
-        stop = start + 1
-        while stop < len(order) and not apart[order[stop], list(order[start:stop])].any():
-            stop += 1
-        if stop - start > 1 and stop > reached:
-            groups.append(tuple(int(v) for v in order[start:stop]))
-            reached = stop
-    return tuple(groups)
-
-
 def compare_all(
     test: Callable[[int, int], RepeatedDifference],
     order: tuple[int, ...],
     confidence_level: float,
     blocks: tuple[int, int],
-    note: str = "",
 ) -> Pairwise:
-    """Test every pair, adjust by Holm, find the cliques."""
-    k = len(order)
-    models: list[tuple[int, int]] = list(combinations(range(k), 2))
+    """Test every pair, and adjust by Holm."""
+    models = list(combinations(range(len(order)), 2))
     results = [test(i, j) for i, j in models]
     adjusted = holm([one.pvalue for one in results])
-    apart: Any = np.zeros((k, k), dtype=np.bool_)
-    for (i, j), pvalue in zip(models, adjusted, strict=True):
-        apart[i, j] = apart[j, i] = pvalue <= 1 - confidence_level
     pairs = tuple(Pair(i, j, one, p) for (i, j), one, p in zip(models, results, adjusted, strict=True))
-    return Pairwise(pairs, order, cliques(order, apart), confidence_level, *blocks, note)
+    return Pairwise(pairs, order, confidence_level, *blocks)

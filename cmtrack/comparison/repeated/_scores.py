@@ -1,4 +1,4 @@
-"""Matrices of scores, models by blocks: checks, complete blocks, ties, ranks and summaries."""
+"""Matrices of scores, models by blocks: checks, complete blocks, ties and summaries."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 _SAME = 40  # bits: values that agree in so many of the largest one's are equal, whatever their last digits say
 
 
-def as_scores(scores: Any, least: int = 2) -> FloatArray:
+def as_scores(scores: Any) -> FloatArray:
     """Check a matrix of scores.
 
-    ``scores``, of shape (N, k): rows are blocks (seeds, folds or data sets), columns models; larger is better; NaN
-    where there is no value.
-    ``least``: number of models that there must be.
+    ``scores``, of shape (N, k): rows are blocks (seeds or folds), columns models; larger is better; NaN where
+    there is no value.
 
-    ValueError if it is not a matrix, has fewer models or no block, or a score is infinite.
+    ValueError if it is not a matrix, has no model or no block, or a score is infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < least:
-        raise ValueError(f"scores must have shape (blocks >= 1, models >= {least}), got {matrix.shape}")
+    if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 1:
+        raise ValueError(f"scores must have shape (blocks >= 1, models >= 1), got {matrix.shape}")
     if np.isinf(matrix).any():
         block, model = (int(v) for v in np.argwhere(np.isinf(matrix))[0])
         raise ValueError(f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}")
@@ -63,9 +62,9 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
     return defined, len(values) - len(defined)
 
 
-def complete(scores: Any, least: int = 2) -> tuple[FloatArray, int]:
+def complete(scores: Any) -> tuple[FloatArray, int]:
     """The blocks in which every model has a value, and the number of the others."""
-    matrix = as_scores(scores, least)
+    matrix = as_scores(scores)
     whole = matrix[~np.isnan(matrix).any(axis=1)]
     return whole, len(matrix) - len(whole)
 
@@ -78,24 +77,6 @@ def settled(values: FloatArray, scale: Any) -> FloatArray:
     grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
     rounded: FloatArray = np.round(values / grid) * grid
     return rounded
-
-
-def block_ranks(scores: FloatArray) -> FloatArray:
-    """Ranks within each block, 1 the best, equal scores sharing the mean of theirs; shape (N, k)."""
-    from scipy.stats import rankdata
-
-    if not len(scores):
-        return scores
-    ranks: FloatArray = rankdata(-settled(scores, np.abs(scores).max(axis=1, keepdims=True)), axis=1)
-    return ranks
-
-
-def order_by_rank(scores: FloatArray) -> tuple[int, ...]:
-    """Models by average rank, then by mean, then as given."""
-    if not len(scores):
-        return tuple(range(scores.shape[1]))
-    means = settled(scores.mean(axis=0), np.abs(scores).max())
-    return tuple(int(v) for v in np.lexsort((-means, block_ranks(scores).sum(axis=0))))
 
 
 def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
@@ -156,8 +137,8 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
 
     ValueError if the scores are no finite matrix, or the names do not fit.
     """
-    matrix = as_scores(scores, 1)
-    whole, left_out = complete(matrix, 1)
+    matrix = as_scores(scores)
+    whole, left_out = complete(matrix)
     rows = []
     for name, column in zip(as_names(names, matrix.shape[1]), matrix.T, strict=True):
         values = column[column == column]

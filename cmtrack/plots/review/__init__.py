@@ -11,10 +11,9 @@ from .metrics_heatmap import plot_metric_heatmap
 from .overlays import plot_precision_recall_overlay, plot_reliability_overlay, plot_roc_overlay
 from .parameter import plot_metric_against_parameter
 from .ranking import plot_ranking
-from .ranks import plot_critical_difference, plot_rank_distribution
+from .ranks import plot_rank_distribution
 
 __all__ = [
-    "plot_critical_difference",
     "plot_matrices",
     "plot_matrix_difference",
     "plot_metric_against_parameter",

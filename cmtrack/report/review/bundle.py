@@ -386,6 +386,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
     # A removed option is ignored here: if it was not at its default, the rule named it and nothing came this far.
     known = {name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None}
+    stated["how"] = known
     asked = known | decided  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
     comparison = compare_runs(_listing(about, asked), prepared, criterion, options)
@@ -395,7 +396,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
         columns = ", ".join(dict.fromkeys(paired))
         compared.lacking.append(f"differences by {columns}: a bundle does not hold each row's segment")
     version, title = manifest["versions"].get("cmtrack"), manifest["title"]
-    foreign = version != versions().get("cmtrack")
+    foreign = version != versions().get("cmtrack") or bool(compared.removed)  # which this version does not write
     if foreign:
         compared.lacking.append(f"the review of cmtrack {version}, which may word and compute it differently")
     anew = to_dict(comparison)

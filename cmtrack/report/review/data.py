@@ -31,7 +31,7 @@ COLUMNS = (
 )  # fmt: skip
 MODEL_COLUMNS = (
     "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
-    "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
+    "pvalue", "p_holm", "tied", "within_margin", "chosen", "reason",
 )  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
@@ -42,8 +42,8 @@ _NUMBERS = (
     "p_set", "standard_error", "tied", "within_margin", "chosen", "unpaired", "reason",
 )  # fmt: skip
 _OF_MODELS = (
-    "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "worse",
-    "equivalent", "better", "average_rank", "standard_error", "tied", "within_margin", "chosen",
+    "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "standard_error",
+    "tied", "within_margin", "chosen",
 )  # fmt: skip
 
 

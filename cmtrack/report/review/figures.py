@@ -290,19 +290,6 @@ def _number(run: Ranked, parameter: str) -> float | None:
 # -- models over repeated runs ---------------------------------------------------------------------------------
 
 
-def critical_difference_figure(ranking: RepeatedRanking) -> Figure | None:
-    """Average ranks over data sets, joined where the signed-rank tests tell no pair apart."""
-    result = ranking.result
-    if ranking.kind != "datasets" or result.friedman is None or len(result.names) < 2:
-        return None
-    return plots.plot_critical_difference(
-        result.names,
-        result.friedman.ranks,
-        groups=result.cliques,
-        caption=f"Average ranks over {result.blocks} data sets; signed-rank tests of all pairs, adjusted by Holm.",
-    )
-
-
 def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
     """Every model in every block."""
     values = ranking.scores.T.tolist()

@@ -141,12 +141,10 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 
 
 def _leads(ranking: Ranking) -> str:
-    """The kind of lead: "scores highest", "has the best average rank"; the weighted sum is the next sentence's."""
+    """The kind of lead: "scores highest", "is nearest to zero"; the weighted sum is the next sentence's."""
     criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
     if not criterion.single:
         return "leads"
-    if math.isfinite(ranking.leader.average_rank):
-        return "has the best average rank"
     if criterion.direction == "nearest zero":
         return f"is nearest to zero{on_average}"
     if criterion.direction == "higher":
@@ -253,11 +251,10 @@ def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
         sentence = f"{name} has the highest {title.removeprefix('the ')}, {units}."
     else:
         over = f" over {ranking.over}" if ranking.over else ""
-        rank = f", {first.average_rank:.2f} of {len(ranking.standings)}" if math.isfinite(first.average_rank) else ""
-        sentence = f"{name} {_leads(ranking)}{rank}: {title}{over} {value}."
+        sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
         if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
             its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
-            sentence = f"{its} is {value}{rank and f'; its average rank{rank}'}."
+            sentence = f"{its} is {value}."
     return [" ".join([sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)])]
 
 

@@ -188,9 +188,7 @@ def _methods(comparison: Comparison) -> list[str]:
             f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the leader (Holm). "
             f"Intervals of the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may "
             "include 0.",
-            "Sources: Nadeau and Bengio (2003) for folds; Demšar (2006) and Benavoli, Corani and Mangili (2016) for "
-            "data sets; Benavoli, Corani, Demšar and Zaffalon (2017) for the region of practical equivalence; Holm "
-            "(1979).",
+            "Sources: Nadeau and Bengio (2003) for folds; Holm (1979).",
         ]
     notes = [
         f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
@@ -254,12 +252,7 @@ def _reading(comparison: Comparison) -> str:
     reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
     if not several:
         return reading
-    reading += f" {explained(comparison.confidence_level, comparison.noun)}"
-    rope = None if comparison.repeated is None else comparison.repeated.result.rope
-    if rope is None:
-        return reading
-    posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
-    return f"{reading} {posterior}; it decides nothing."
+    return f"{reading} {explained(comparison.confidence_level, comparison.noun)}"
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
@@ -328,8 +321,6 @@ def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Ce
         (fmt.capital(ranking.noun), lambda one: name_cell(one.name, "" if ranking.over else one.run_id)),
         ("Status", lambda one: _standing(one, ranking)),
     ]
-    if any(math.isfinite(one.average_rank) for one in ranking.standings):
-        columns.append(("Average rank", lambda one: cell(f"{one.average_rank:.2f}", one.average_rank)))
     if ranking.over:
         columns += [
             (f"Mean {titles[0]}", lambda one: cell(fmt.number(one.value), one.value)),
@@ -351,8 +342,6 @@ def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Ce
     if several:
         untested = None if criterion.pareto else ranking.leader
         columns.append(("p", lambda one: cell("–") if one is untested else cell(fmt.p_text(one.p_set), one.p_set)))
-    if several and ranking.over:
-        columns.append(("P(equivalent)", lambda one: cell(fmt.chance(one.equivalent), one.equivalent)))
     if any(one.gates for one in ranking.standings):
         columns.append(("Gates", _passed))
     return columns

@@ -1,4 +1,4 @@
-"""Repeated runs: models over folds, seeds and data sets."""
+"""Repeated runs: models over folds and seeds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation.gates import Gate
+from cmtrack.removed import RemovedFeature
 from cmtrack.tracking.runs import TrackedRun
 
 ACCURACY = Criterion.of("multiclass/accuracy")
@@ -66,7 +67,6 @@ def test_folds_use_the_corrected_resampled_t():
     assert forest.mean == pytest.approx(ranking.scores[:, 0].mean())
     assert forest.sd == pytest.approx(ranking.scores[:, 0].std(ddof=1))
     assert (forest.tied, linear.tied, bad.tied) == (True, True, False)
-    assert linear.equivalent > 0.3
     assert any("Nadeau" in note for note in notes)
 
 
@@ -91,16 +91,6 @@ def test_seeds_judge_on_the_same_rows_and_use_their_covariance():
     test_error = (psi["bad"] - psi["forest"]).std() / 10
     gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
     assert ranking.result["bad"].standard_error == pytest.approx(np.sqrt(test_error**2 + gaps.var(ddof=1) / 5))
-
-
-def test_data_sets_use_ranks():
-    hits = {
-        name: [h + 5 * i for i, h in enumerate(row * 2)] for name, row in {"a": [50, 51, 50], "b": [48, 49, 47]}.items()
-    }
-    ranking, _, _ = rank_models(table(hits), ACCURACY, Blocks("params.fold", kind="datasets"))
-    assert ranking.result.friedman.blocks == 6
-    assert [model.average_rank for model in ranking.models] == [1, 2]
-    assert not ranking.models[1].tied  # six of six: exact p = 2 / 64
 
 
 def test_metrics_that_are_better_small_keep_their_sign():
@@ -188,7 +178,7 @@ def of_seeds(rows, skill=(0.8, 0.85)):
 SEEDS = {"by": "params.seed", "model": "params.model"}
 
 
-@pytest.mark.parametrize("kind", ["auto", "seeds", "folds", "datasets"])
+@pytest.mark.parametrize("kind", ["auto", "seeds", "folds"])
 def test_runs_of_one_block_on_other_rows_are_refused_by_name(kind):
     """B of the seeds 3 to 5 was judged on 500 other rows: no kind of repetition makes them comparable with A."""
     runs = of_seeds(lambda model, seed: (2, 500) if model == "B" and seed > 2 else (1, 800))
@@ -205,9 +195,6 @@ def test_the_rows_tell_the_kind():
     same = of_seeds(lambda model, seed: (1, 800))
     ranking, _, _ = rank_models(same, ACCURACY, Blocks(**SEEDS))
     assert ranking.kind == "seeds"
-    assert ranking.result.friedman is None
-    own = of_seeds(lambda model, seed: (seed, 800 + 50 * seed))
-    assert rank_models(own, ACCURACY, Blocks(**SEEDS))[0].kind == "datasets"
     parts = [np.random.default_rng(fold).permutation(np.arange(100) % 3) for fold in range(6)]  # as if stratified
     runs = [
         candidate(evaluate(part, np.roll(part, shift)), f"{model}{fold}", model=model, part=fold)
@@ -223,11 +210,10 @@ def test_the_rows_tell_the_kind():
         (
             lambda model, seed: (seed // 3, 800),
             "auto",
-            "as folds and data sets do; the same",
+            "as folds do; the same",
         ),
         (lambda model, seed: (seed // 3, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
         (lambda model, seed: (seed, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
-        (lambda model, seed: (1, 800), "datasets", "block_kind='datasets' needs rows of their own in all blocks"),
         (lambda model, seed: (1, 800), "folds", "block_kind='folds' needs rows of their own in all blocks"),
     ],
 )
@@ -239,6 +225,16 @@ def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
         assert "params.seed 0, 1, 2; params.seed 3, 4, 5" in str(caught.value)
 
 
+def test_several_data_sets_are_refused():
+    """Blocks with rows of their own that neither the name nor the classes make folds."""
+    own = of_seeds(lambda model, seed: (seed, 800 + 50 * seed))
+    said = "each block of params.seed has rows of its own: give block_kind='folds' if the blocks are folds of one"
+    with pytest.raises(RemovedFeature, match=said) as caught:
+        rank_models(own, ACCURACY, Blocks(**SEEDS))
+    assert "scikit-posthocs" in str(caught.value)
+    assert rank_models(own, ACCURACY, Blocks(**SEEDS, kind="folds"))[0].kind == "folds"
+
+
 def test_row_ids_tell_rows_of_the_same_labels_apart():
     y = np.arange(100) % 2
     runs = [
@@ -246,10 +242,10 @@ def test_row_ids_tell_rows_of_the_same_labels_apart():
         for shift, model in enumerate("AB")
         for part in range(3)
     ]
-    assert rank_models(runs, ACCURACY, Blocks("params.part", kind="datasets"))[0].kind == "datasets"
+    assert rank_models(runs, ACCURACY, Blocks("params.part", kind="folds"))[0].kind == "folds"
     bare = [replace(run, evaluation=evaluate(y, run.evaluation.rows.predicted)) for run in runs]
     with pytest.raises(ValueError, match="row_ids= tells rows of the same labels apart"):
-        rank_models(bare, ACCURACY, Blocks("params.part", kind="datasets"))
+        rank_models(bare, ACCURACY, Blocks("params.part", kind="folds"))
 
 
 def test_a_block_of_classes_in_another_order_is_one_block():
@@ -376,8 +372,7 @@ def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
                 assert model.difference_low <= 0 <= model.difference_high
 
 
-@pytest.mark.parametrize("kind", ["folds", "datasets"])
-def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block(kind):
+def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block():
     runs = []
     for model, rights in {"forest": [70, 74, 68, 71, 75, 72], "linear": [60, 62, 61, 59, 64, 60]}.items():
         for fold, right in enumerate(rights):
@@ -385,7 +380,7 @@ def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block(k
             predicted = np.where(np.random.default_rng(fold).permutation(100) < right, y, 1 - y)
             rows = evaluate(y, predicted, row_ids=np.arange(100) + 100 * fold)
             runs.append(candidate(rows, model, model=model, fold=fold))
-    ranking, *_ = rank_models(runs, ACCURACY, Blocks("params.fold", kind=kind))
+    ranking, *_ = rank_models(runs, ACCURACY, Blocks("params.fold", kind="folds"))
     (constant,) = ranking.constants
     shares = np.array([0.68, 0.69, 0.70] * 2)
     assert (constant.words, constant.run) == ("always “0”", "forest")
@@ -393,11 +388,11 @@ def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block(k
     gaps = np.array([70, 74, 68, 71, 75, 72]) / 100 - shares
     assert constant.difference == pytest.approx(gaps.mean())
     assert constant.warns
-    if kind == "folds":  # the error of the test rows may be the larger
-        spread = 2 * t.sf(gaps.mean() / np.sqrt((1 / 6 + 1 / 5) * gaps.var(ddof=1)), 5)
-        assert constant.pvalue >= spread - 1e-12  # Holm's largest p-value stays as it is
-        assert constant.by_run["linear"] < 0.05 < constant.by_run["forest"]  # which is worse
-        assert constant.shown == ()
+    # the error of the test rows may be the larger
+    spread = 2 * t.sf(gaps.mean() / np.sqrt((1 / 6 + 1 / 5) * gaps.var(ddof=1)), 5)
+    assert constant.pvalue >= spread - 1e-12  # Holm's largest p-value stays as it is
+    assert constant.by_run["linear"] < 0.05 < constant.by_run["forest"]  # which is worse
+    assert constant.shown == ()
 
 
 def test_a_constant_correlation_over_seeds_is_guessing_with_the_error_of_the_rows():
@@ -415,11 +410,10 @@ def test_a_constant_correlation_over_seeds_is_guessing_with_the_error_of_the_row
 
 def test_a_model_that_gates_leave_alone_is_chosen():
     gate = Gate.parse("multiclass/accuracy >= 0.815")
-    for kind in ("folds", "datasets"):
-        ranking, failed, notes = rank_models(
-            table(HITS, [gate]), ACCURACY, Blocks("params.fold", kind=kind), gates=[gate]
-        )
-        assert sorted(model.name for model in failed) == ["bad", "linear"]
-        assert ranking.chosen is ranking.leader is ranking.models[0]
-        assert ranking.leader.mean == pytest.approx(ranking.scores.mean())
-        assert notes == ()
+    ranking, failed, notes = rank_models(
+        table(HITS, [gate]), ACCURACY, Blocks("params.fold", kind="folds"), gates=[gate]
+    )
+    assert sorted(model.name for model in failed) == ["bad", "linear"]
+    assert ranking.chosen is ranking.leader is ranking.models[0]
+    assert ranking.leader.mean == pytest.approx(ranking.scores.mean())
+    assert notes == ()

@@ -466,6 +466,33 @@ def of_version(number, **changes):
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
 
 
+def test_a_bundle_over_data_sets_ends_with_3():
+    path = TESTS / "golden" / "removed" / "data_sets.zip"
+    found = bundle.verify(path)
+    assert found.outcome is bundle.Outcome.REMOVED
+    assert (found.problems, found.made_with) == ((), "0.2.0")
+    assert removed.INSTEAD['compare(block_kind="datasets")'] in found.removed[0]
+    run = CliRunner().invoke(main, ["verify", str(path)])
+    assert run.exit_code == 3
+    assert run.stdout.startswith(f"data_sets.zip: {FAREWELL}.\n")
+
+
+def test_numbers_over_seeds_are_recomputed_without_the_removed_ones(tmp_path):
+    path = tmp_path / "rope.zip"
+    path.write_bytes((TESTS / "golden" / "removed" / "rope.zip").read_bytes())
+    found = bundle.verify(path)
+    assert found.outcome is bundle.Outcome.REMOVED
+    assert found.problems == ()
+    assert found.removed == tuple(
+        f"review.json holds repeated.{name}"
+        for name in ("blocks.rope", "models.worse", "models.equivalent", "models.better")
+    )
+    assert found.numbers > 20
+    run = CliRunner().invoke(main, ["verify", str(path)])
+    assert run.exit_code == 3
+    assert path.with_suffix(".verified.html").exists()
+
+
 def test_a_rule_with_a_removed_option_ends_with_3(path, monkeypatch):
     monkeypatch.setitem(removed.INSTEAD, "compare(luck=)", "use seed=")
     rewritten(path, of_version("0.1.9", **{"rule.yaml": b"luck: 0.2\n"}))

@@ -327,7 +327,7 @@ def test_groups_have_shares_too() -> None:
         ({"at": 2}, "at must be a share between 0 and 1"),
         ({"at": True}, "at must be a share between 0 and 1"),
         ({"at": 0.1, "segments": "region"}, "leave out at"),
-        ({"equivalence": 0.1, "block": "params.fold"}, "with block give rope"),
+        ({"equivalence": 0.1, "block": "params.fold"}, "leave out block"),
     ],
     ids=str,
 )

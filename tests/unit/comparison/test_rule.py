@@ -189,7 +189,7 @@ GROUPS = Grouping.nps("strict")
         {"rank_by": {"multiclass/accuracy": 2.0, "class/0/recall": 1.0}, "margin": 0.0},
         {"rank_by": ["multiclass/accuracy", "class/0/recall"], "seed": np.int64(4)},
         {"grouping": GROUPS, "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
-        {"block": "params.fold", "model": "params.m", "block_kind": "folds", "rope": 0.02, "test_train_ratio": 0.25},
+        {"block": "params.fold", "model": "params.m", "block_kind": "folds", "test_train_ratio": 0.25},
     ],
     ids=["nothing", "weights", "front", "groups", "blocks"],
 )  # fmt: skip

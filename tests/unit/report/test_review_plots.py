@@ -18,7 +18,6 @@ from matplotlib.patches import Rectangle
 
 from cmtrack.plots._text_artist import Words
 from cmtrack.plots.review import (
-    plot_critical_difference,
     plot_matrices,
     plot_matrix_difference,
     plot_metric_against_parameter,
@@ -396,49 +395,6 @@ def test_rank_distribution_of_50_runs() -> None:
     assert len(tick_names(figure.axes[0])) == 50
 
 
-# --- critical difference ----------------------------------------------------------------------------------
-
-
-def test_critical_difference_joins_groups_and_names_both_sides() -> None:
-    ranks = [3.5, 1.2, 2.0, 3.3]
-    figure = plot_critical_difference("wxyz", ranks, groups=[[1, 2], [0, 3, 2], [0]], critical_difference=1.5,
-                                      caption="Over folds.")  # fmt: skip
-    ax = figure.axes[0]
-    assert [list(line.get_xdata()) for line in lines_labelled(ax, "_bar")] == [[1.2, 2.0], [2.0, 3.5]]
-    assert [list(line.get_xdata()) for line in lines_labelled(ax, "_members")] == [[1.2, 2.0], [2.0, 3.3, 3.5]]
-    heights = [line.get_ydata()[0] for line in lines_labelled(ax, "_bar")]
-    assert heights[0] != heights[1]  # they touch at 2.0
-    assert {"x  1.20", "y  2.00", "3.30  z", "3.50  w", "critical difference 1.5"} <= set(texts(ax))
-    assert ax.get_xlim() == (1, 4)
-    assert "further left is better" in said(figure)
-    assert "Over folds. Thick bars join runs (dots)" in said(figure)
-
-
-@pytest.mark.parametrize("n", [2, 3, 8, 30])
-def test_critical_difference_names_do_not_overlap(n: int) -> None:
-    names = [f"gradient boosting of many trees, number {i:02d}" for i in range(n)]
-    ranks = np.linspace(1.4, 1.6, n)
-    figure = plot_critical_difference(names, ranks, groups=[list(range(n))])
-    figure.savefig(BytesIO())
-    ax = figure.axes[0]
-    boxes = [t.get_window_extent() for t in ax.texts if "gradient" in t.get_text()]
-    assert len(boxes) == n
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-
-
-def test_critical_difference_refuses() -> None:
-    with pytest.raises(ValueError, match="names must name at least 2 runs, got 1"):
-        plot_critical_difference(["a"], [1], groups=[])
-    with pytest.raises(ValueError, match=r"average_ranks must have shape \(2,\), got \(1,\)"):
-        plot_critical_difference("ab", [1], groups=[])
-    with pytest.raises(ValueError, match=r"average_ranks must lie in \[1, 2\], got 0.5"):
-        plot_critical_difference("ab", [0.5, 2], groups=[])
-    with pytest.raises(ValueError, match="groups must be an index from 0 to 1, got 2"):
-        plot_critical_difference("ab", [1, 2], groups=[[0, 2]])
-    with pytest.raises(ValueError, match="critical_difference must be positive, got 0"):
-        plot_critical_difference("ab", [1, 2], groups=[], critical_difference=0)
-
-
 # --- parameter --------------------------------------------------------------------------------------------
 
 
@@ -478,7 +434,6 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     names = [f"gradient_boosting depth=3 $x$ trees=1000 {i:03d}" for i in range(n)]
     labels = [f"class number {i} with quite a long name" for i in range(size)]
     matrix = np.eye(size) * 40 + 1
-    ranks = np.linspace(1, n, n)
     flat = np.full((n, n), 1 / n)
     return {
         "ranking": lambda: ranking(n, names=names, chosen=n - 1, metric_title="a metric with a $ " * 3, title="T"),
@@ -493,7 +448,6 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
         "difference": lambda: plot_matrix_difference(matrix / 50, labels, first=names[0], second=names[1], title="T"),
         "metrics": lambda: plot_metric_heatmap(names, names[:9], np.ones((n, min(n, 9))), ["lower"] * min(n, 9)),
         "ranks": lambda: plot_rank_distribution(names, flat, title="T"),
-        "critical": lambda: plot_critical_difference(names, ranks, groups=[[0, 1]], critical_difference=2.0, title="T"),
         "parameter": lambda: parameter(list(range(n)), names=names, highlight=0, title="T"),
     }
 
@@ -529,9 +483,8 @@ def test_given_axes_are_drawn_into() -> None:
     assert plot_matrix_difference(nothing, "ab", first="A", second="B", ax=panels[1]) is figure
     assert plot_metric_heatmap("ab", "mn", nothing, ["lower"] * 2, ax=panels[2]) is figure
     assert plot_rank_distribution("ab", np.eye(2), ax=panels[3]) is figure
-    assert plot_critical_difference("ab", [1, 2], groups=[], ax=panels[4]) is figure
-    assert plot_metric_against_parameter([1], [1], [[0, 2]], parameter="p", metric_title="m", ax=panels[5]) is figure
-    assert all(ax.has_data() for ax in panels)
+    assert plot_metric_against_parameter([1], [1], [[0, 2]], parameter="p", metric_title="m", ax=panels[4]) is figure
+    assert all(ax.has_data() for ax in panels[:5])
 
 
 @pytest.mark.parametrize(
