@@ -90,6 +90,39 @@ def test_the_mean_is_continuous_in_the_score() -> None:
     assert bad_run().metrics["spcc/ovr_fisher"] == pytest.approx(nearly, abs=0.02)
 
 
+def one_vs_one_by_hand(scores: np.ndarray) -> list[float]:
+    """One-vs-one correlations of three classes; 0 for a score that never varies within a pair."""
+    entries = []
+    for own in range(3):
+        for other in range(3):
+            pair = np.isin(LABELS, (own, other))
+            score = scores[pair, own]
+            if own != other:
+                constant = np.ptp(score) == 0
+                entries.append(0.0 if constant else float(np.corrcoef(LABELS[pair] == own, score)[0, 1]))
+    return entries
+
+
+def test_the_one_vs_one_mean_counts_it_as_0_twice() -> None:
+    entries = one_vs_one_by_hand(never_finds_class_2())
+    assert entries.count(0.0) == 2
+    expected = math.tanh(np.arctanh(entries).mean())
+    metrics = bad_run().metrics
+    assert metrics["spcc/ovo_fisher"] == pytest.approx(expected)
+    assert metrics["spcc/ovo_min"] == pytest.approx(min(entries))
+    # Pairs that are told apart almost without error outweigh the class that is not found. The minimum shows it.
+    of_good = evaluate(LABELS, y_prob=good()).metrics
+    assert metrics["spcc/ovo_fisher"] > of_good["spcc/ovo_fisher"]
+    assert metrics["spcc/ovo_min"] < 0.1 < of_good["spcc/ovo_min"]
+
+
+def test_a_score_that_nearly_never_varies_has_the_same_one_vs_one_mean() -> None:
+    scores = never_finds_class_2()
+    scores[:, 2] += 1e-9 * np.random.default_rng(5).normal(size=ROWS)
+    nearly = evaluate(LABELS, y_prob=scores / scores.sum(axis=1, keepdims=True)).metrics["spcc/ovo_fisher"]
+    assert bad_run().metrics["spcc/ovo_fisher"] == pytest.approx(nearly, abs=0.005)
+
+
 def test_a_model_that_finds_all_classes_wins() -> None:
     runs = {"never finds class 2": bad_run(), "good": evaluate(LABELS, y_prob=good())}
     for name in ("spcc/ovr_fisher", "spcc/ovr_min", "spcc/ovr/2"):
