@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy.special import ndtr, stdtr
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.comparison.criterion import distance_from_best
-from cmtrack.comparison.differences import Difference, own_degrees, own_error, paired_differences
+from cmtrack.comparison.differences import Difference, own_degrees, own_error, paired, paired_differences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
@@ -30,6 +30,8 @@ from cmtrack.statistics.probabilities import in_memory
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
 """Classes that are tried: the most frequent, the cheapest and the one in the metric's name among them."""
+_RUNS_AT_ONCE = 16
+"""Runs that are compared with the constant answer at once: tables of all pairs of them are small."""
 NOT_KEPT = "the predictions by row were not kept"
 _NO_ERROR = "no error by row is known"
 
@@ -211,19 +213,17 @@ def constant_of_runs(
     constant = replace(constant, run=name, not_tested=not_tested)
     if constant.unbeatable or not math.isfinite(constant.against):
         return constant
-    gaps = {}
-    answered: Evaluation | None = None
+    gaps: dict[str, Difference] = {}
+    by_rows: dict[str, Evaluation] = {}
     for run_id, evaluation in runs.items():
         if not isinstance(evaluation, Evaluation) or not math.isfinite(evaluation.metrics.get(metric, math.nan)):
             continue
         if constant.guessed or _table_to_test(evaluation, metric, entry) is not None:
             gaps[run_id] = _gap_from_zero(evaluation, metric, entry)
-            continue
-        with_rows = _with_rows(evaluation, metric, constant)
-        if answered is None or why_unpaired(with_rows, answered) is not None:
-            answered = constant_evaluation(with_rows, metric, constant.answer)  # of all runs of the same rows
-        assert answered is not None  # they are evaluations of single labels
-        gaps[run_id] = paired_differences(with_rows, answered, metrics=[metric])[metric]
+        else:
+            by_rows[run_id] = _with_rows(evaluation, metric, constant)
+    gaps |= _gaps_by_rows(by_rows, metric, constant, best)
+    gaps = {run_id: gaps[run_id] for run_id in runs if run_id in gaps}
     if best not in gaps:  # the run has no value
         return constant
     pvalues = [_two_sided_over_answers(gap, constant, n_answers) for gap in gaps.values()]
@@ -242,6 +242,46 @@ def constant_of_runs(
     )
     each = {run_id: constant.for_run(run_id, "", runs[run_id].metrics[metric]) for run_id in by_run}
     return replace(constant, shown=tuple(run_id for run_id, one in each.items() if one.shown_better))
+
+
+def _gaps_by_rows(
+    runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer, best: str
+) -> dict[str, Difference]:
+    """Each run less the constant answer; only the best run gets an interval, because it takes most of the time."""
+    gaps: dict[str, Difference] = {}
+    answered: Evaluation | None = None
+    paired_runs: list[str] = []
+    for run_id, evaluation in runs.items():
+        if answered is None or why_unpaired(evaluation, answered) is not None:
+            gaps |= _gaps_of_same_rows(runs, paired_runs, answered, metric)
+            paired_runs = []
+            answered = constant_evaluation(evaluation, metric, constant.answer)
+        assert answered is not None  # they are evaluations of single labels
+        if run_id == best or why_unpaired(evaluation, answered) is not None:
+            gaps[run_id] = paired_differences(evaluation, answered, metrics=[metric])[metric]
+        else:
+            paired_runs.append(run_id)
+    return gaps | _gaps_of_same_rows(runs, paired_runs, answered, metric)
+
+
+def _gaps_of_same_rows(
+    runs: Mapping[str, Evaluation], run_ids: Sequence[str], answered: Evaluation | None, metric: str
+) -> dict[str, Difference]:
+    """Differences of runs from the constant answer on the same rows, without intervals."""
+    gaps: dict[str, Difference] = {}
+    for start in range(0, len(run_ids), _RUNS_AT_ONCE):
+        part = run_ids[start : start + _RUNS_AT_ONCE]
+        assert answered is not None  # these runs are paired with it
+        assert answered.rows is not None
+        pairs = paired([*(runs[run_id] for run_id in part), answered], metric, answered.rows.clusters)
+        for place, run_id in enumerate(part):
+            if pairs is None:  # a run without an error by row
+                gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
+                continue
+            value = runs[run_id].metrics[metric]
+            numbers = (pairs.difference[place, -1], pairs.error[place, -1], math.nan, math.nan, pairs.pvalue[place, -1])
+            gaps[run_id] = Difference(metric, value, answered.metrics[metric], *map(float, numbers))
+    return gaps
 
 
 def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label | None) -> Evaluation | None:

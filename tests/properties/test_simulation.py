@@ -115,18 +115,30 @@ def test_calibrated_prevalence_by_cross_fit_is_nearly_unbiased() -> None:
 
 
 def test_shares_of_many_classes() -> None:
-    """Targets with other shares than the labelled set; intervals cover, the raw mean does not."""
+    """Targets with other shares than the labelled set; intervals cover, the raw mean does not.
+
+    The target differs in its shares alone, so the test of fit withdraws an estimate (p < .01) in about 1 % of the
+    repeats. These have no interval, and are counted apart.
+    """
     rng = np.random.default_rng(6)
     wanted = np.array([0.6, 0.1, 0.3])
     covered, means, raw = [], [], []
+    withdrawn = 0
     for _ in range(80):
         y, p = sample(rng, 900)
         _, q = sample(rng, 900, wanted)
+        raw.append(q.mean(axis=0))
         e = evaluate(y, y_prob=p, calibration=(y, p), target=q, sections=("prevalence",))
+        shares = np.array([e.metrics[f"prevalence/{k}/calibrated"] for k in range(3)])
+        if np.isnan(shares).all():
+            withdrawn += 1
+            assert "fit" in e.undefined["prevalence/0/calibrated"]
+            continue
         ends = np.array([e.intervals[f"prevalence/{k}/calibrated"] for k in range(3)])
         covered.append((ends[:, 0] <= wanted) & (wanted <= ends[:, 1]))
-        means.append([e.metrics[f"prevalence/{k}/calibrated"] for k in range(3)])
-        raw.append(q.mean(axis=0))
+        means.append(shares)
+    # 4 or more of 80 have a probability below .01 if each has one of .01.
+    assert withdrawn <= 3
     assert np.mean(means, axis=0) == pytest.approx(wanted, abs=0.015)
     assert np.abs(np.mean(raw, axis=0) - wanted).max() > 0.05
     assert 0.9 <= np.mean(covered) <= 0.995

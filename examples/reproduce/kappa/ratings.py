@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise, product
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import Evaluation, evaluate
+from cmtrack.evaluation.input_remarks import MixedUpClassesWarning
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -44,9 +46,15 @@ def expanded(counts: npt.ArrayLike, labels: Sequence[str]) -> tuple[list[str], l
 
 
 def judged(counts: npt.ArrayLike, labels: Sequence[str]) -> Evaluation:
-    """The product's evaluation of a table, rows actual."""
+    """The product's evaluation of a table, rows actual.
+
+    Wrong readings of the digits, random tables and raters who disagree on everything look like swapped classes. They
+    are tables of two raters, not predictions in a wrong order, so the product's warning is not repeated for each.
+    """
     y_true, y_pred = expanded(counts, labels)
-    return evaluate(y_true, y_pred, labels=list(labels))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MixedUpClassesWarning)
+        return evaluate(y_true, y_pred, labels=list(labels))
 
 
 def margins(counts: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -323,3 +323,31 @@ def test_a_precision_of_1_is_that_of_the_rows_that_are_called(hits, shown):
     assert (constant.shown_better, constant.low > 0) == (shown, shown)
     right = constant_answer(evaluate(y, y), "multiclass/accuracy")  # of all rows: McNemar's statistic
     assert right.pvalue == pytest.approx(2 * norm.sf(math.sqrt(30)))
+
+
+@pytest.mark.parametrize("metric", ["multiclass/accuracy", "multiclass/f1_macro", "probability/log_loss"])
+@pytest.mark.parametrize("weights", [None, "sampling"])
+def test_many_runs_have_the_p_values_of_their_paired_differences(metric, weights):
+    rng = np.random.default_rng(3)
+    y = rng.choice(3, 240, p=(0.5, 0.3, 0.2))
+    w = rng.gamma(2, 1, len(y)) if weights else None
+    shares = np.bincount(y, w) / np.bincount(y, w).sum()
+    runs = {}
+    for k in range(40):
+        scores = np.exp(rng.normal(size=(len(y), 3)) + 0.03 * k * np.eye(3)[y])
+        probabilities = scores / scores.sum(axis=1, keepdims=True)
+        runs[f"r{k:02d}"] = evaluate(y, y_prob=probabilities, labels=range(3), sample_weight=w)
+    constant = constant_of_runs(runs, metric, "r20", name="r20")
+    if constant.answer is None:
+        answered = evaluate(y, y_prob=np.tile(shares, (len(y), 1)), labels=range(3), sample_weight=w)
+    else:
+        answered = evaluate(y, np.full(len(y), constant.answer), labels=range(3), sample_weight=w)
+    pairs = {name: paired_differences(run, answered, metrics=[metric])[metric] for name, run in runs.items()}
+    sign = -1 if constant.better == "lower" else 1
+    assert list(constant.by_run) == list(runs)
+    for name in constant.shown:
+        assert sign * pairs[name].difference > 0
+        assert pairs[name].pvalue <= constant.by_run[name] <= 0.05
+    least = min(pairs, key=lambda name: pairs[name].pvalue)
+    assert constant.by_run[least] == pytest.approx(min(1.0, len(runs) * pairs[least].pvalue), rel=1e-6)
+    assert (constant.low, constant.high) == pytest.approx((pairs["r20"].low, pairs["r20"].high))
