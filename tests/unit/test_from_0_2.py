@@ -13,6 +13,7 @@ from support import ROOT
 PAGE = (ROOT / "docs" / "guide" / "from_0_2.md").read_text(encoding="utf-8")
 BEFORE = {
     "Rows to check first": "Comparison.deciding",
+    "Metrics where the shares are estimated": "Evaluation.at(scores)",
     "Attributes that are enough": "cmtrack.attribute_subsets",
 }
 """Sections with a script that uses a removed name, and the first of these names."""
