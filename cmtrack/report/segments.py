@@ -105,6 +105,9 @@ class SegmentView:
         low, high = (
             f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (disparity.lowest, disparity.highest)
         )
+        places = f"from {low} to {high}"
+        if disparity.lowest == disparity.highest:
+            places = f"{shown(rows[texts[disparity.lowest]]['value'])} in every segment that has a value"
         gap = fmt.points(disparity.gap, ends) if share else fmt.with_interval(disparity.gap, ends)
         why = "; the interval includes 0" if disparity.gap_low <= 0 else ""
         if math.isnan(disparity.gap_low):
@@ -112,7 +115,7 @@ class SegmentView:
         ratio = ""
         if math.isfinite(disparity.ratio):
             ratio = f", ratio {fmt.with_interval(disparity.ratio, (disparity.ratio_low, disparity.ratio_high))}"
-        return f"{title}: from {low} to {high}, a gap of {gap}{ratio}{why}."
+        return f"{title}: {places}, a gap of {gap}{ratio}{why}."
 
     def _entry(self, metric: str) -> Metric:
         return self.table.evaluation.catalog.lookup(metric)

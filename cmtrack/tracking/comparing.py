@@ -29,7 +29,9 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, Listing, StoppedRun
 from cmtrack.comparison.spec import CompareArguments, several, takes_options
 from cmtrack.comparison.tie_breakers import check_there
+from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.evaluation.compute import SECTION_NAMES
 from cmtrack.evaluation.gates import Gate
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.tracking import cache, mlflow_inside
@@ -152,6 +154,7 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
     if baseline is not None and baseline.run_id not in evaluations:
         why = next(left.reason for left in unreadable if left.run.run_id == baseline.run_id)
         raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
+    evaluations = {run_id: _with_sections_of(one, criterion) for run_id, one in evaluations.items()}
     tell("ranking", 0, 0)
     sizes = each(lambda run: model_size(run, listed.clients[run.tracking_uri]), list(wanted.values()))
     listed = replace(
@@ -167,6 +170,14 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
         looks=_looks(evaluations.values(), listed, part=runs is not None or bool(options.filter_string)),
     )
     return compare_runs(listed, evaluations, criterion, options)
+
+
+def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseEvaluation:
+    """The evaluation with the criterion's sections, also if it was logged without them: it keeps their statistics."""
+    if not isinstance(evaluation, Evaluation) or evaluation.sections is None:
+        return evaluation
+    needed = [name.partition("/")[0] for name in criterion.metrics]
+    return evaluation.with_sections([*evaluation.sections, *(name for name in SECTION_NAMES if name in needed)])
 
 
 def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) -> tuple[int, int]:

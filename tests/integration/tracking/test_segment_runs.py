@@ -428,3 +428,13 @@ def test_costs_and_thresholds_know_which_rows_of_a_run_belong_together(of_run, c
     if command == "price":
         priced = of_persons().price({("yes", "no"): 5, ("no", "yes"): 1})
         assert out["intervals"]["cost/mean"] == pytest.approx(priced.intervals["cost/mean"])
+
+
+def test_a_gate_reads_a_run_that_was_logged_with_some_sections(store, undrawn):
+    """Gates rank by the accuracy, which such a run did not log but can compute."""
+    predicted = np.where(np.arange(N) % 10 == 0, "no", ACTUAL)
+    with mlflow.start_run() as run:
+        log_evaluation(ACTUAL, predicted, positive="yes", sections=["binary"])
+    for gate, code in (("binary/recall >= 0.6", 0), ("binary/recall >= 0.99", 1)):
+        done = CliRunner().invoke(main, ["gate", run.info.run_id, "--require", gate])
+        assert done.exit_code == code, done.output

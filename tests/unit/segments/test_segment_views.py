@@ -165,6 +165,8 @@ def test_the_gap_has_the_interval_of_the_disparity():
     )
     same = next(views(by_hits({"a": (80, 100), "b": (78, 100)})))
     assert same.gap("binary/recall").endswith("; the interval includes 0.")
+    equal = next(views(by_hits({"a": (80, 100), "b": (80, 100)}))).gap("binary/recall")
+    assert equal.startswith("Recall for “yes”: 80.0 % in every segment that has a value, a gap of 0.0 ")
     lone = next(views(by_hits({"a": (0, 0), "b": (78, 100), "c": (1, 1)})))
     assert "from" in lone.gap("binary/recall")
 
