@@ -12,6 +12,7 @@ from support import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "from_0_2.md").read_text(encoding="utf-8")
 BEFORE = {
+    "Models over several data sets": 'compare(block_kind="datasets")',
     "Rows to check first": "Comparison.deciding",
     "Metrics where the shares are estimated": "Evaluation.at(scores)",
     "Attributes that are enough": "cmtrack.attribute_subsets",
