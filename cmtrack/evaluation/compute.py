@@ -308,6 +308,8 @@ def _warnings(
                 f"{100 * share:.3g} % of the rows have a score of exactly 0 or 1, which has no logit: "
                 "calibration/slope and calibration/intercept leave them out"
             )
+    if "probability/log_loss" in results.undefined:
+        out.append(f"the log loss is {results.undefined['probability/log_loss']}")
     wrong = float(_effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table))))
     if wrong < RARE:
         out.extend(_few_errors(wrong, results.intervals, squares is not None))
@@ -382,7 +384,10 @@ def _correlation_remarks(scores: ClassScores, labels: Sequence[Label]) -> list[s
 
 
 _FEW_ERRORS = {
-    "probability/": ("log loss", "Brier score", "spherical score", "skills"),
+    "probability/log_loss": ("log loss",),
+    "probability/brier": ("Brier score",),
+    "probability/spherical": ("spherical score",),
+    "/brier_skill": ("skills",),
     "average_precision": ("average precision",),
     "spcc/": ("sPCC",),
     "spcc/d_b": ("d_b",),

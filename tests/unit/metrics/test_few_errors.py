@@ -121,3 +121,13 @@ def test_the_warning_names_what_few_errors_decide() -> None:
     assert not any("errors:" in text for text in evaluate(y, y).warnings)  # counts have Wilson's
     few = judged(y, p, sections=["probability"]).warnings
     assert any(text.endswith("spherical score and skills are approximate") for text in few)
+
+
+def test_an_infinite_log_loss_is_named_and_has_no_approximate_interval() -> None:
+    y, p = near_perfect(np.random.default_rng(1), 400)
+    p = np.clip(p, 0.01, 0.99)
+    p[0] = 1 - y[0]
+    remarks = judged(y, p).warnings
+    assert "the log loss is infinite: 1 row gives the actual class the probability 0" in remarks
+    assert not any("intervals of log loss" in text for text in remarks)
+    assert any("intervals of Brier score, spherical score" in text for text in remarks)
