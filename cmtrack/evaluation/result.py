@@ -670,6 +670,7 @@ class Evaluation(BaseEvaluation):
             Stated shares: of the positive class or group; by class, or by group of a step (the others keep their mix
             and what is left); or of all classes in their order. Or the result of
             :func:`~cmtrack.estimate_prevalence`, whose error is taken as independent of the error of the labelled rows.
+            Calibrate it on other rows if you have enough: with the evaluated ones, intervals cover too seldom.
         rows : float, optional
             Number of rows of the target, with stated shares: gives ``own_intervals``, those for its own labels.
         counted : bool, default False
