@@ -80,7 +80,10 @@ def _print(bundle: Path, check: Verification, output: Path | None) -> None:
     for text in check.removed:
         echo(f"  {text}")
     if not check.problems:
-        echo(f"{check.files} files are as in the manifest; {check.numbers} numbers were recomputed and agree.")
+        recomputed = "no number was recomputed"
+        if check.numbers:
+            recomputed = f"{check.numbers} numbers were recomputed and agree"
+        echo(f"{check.files} files are as in the manifest; {recomputed}.")
     for text in check.not_recomputed:
         echo(f"Not recomputed: {text}.")
     for text in check.stated:

@@ -504,6 +504,7 @@ def test_a_rule_with_a_removed_option_ends_with_3(path, monkeypatch):
     assert run.exit_code == 3
     assert run.stdout.startswith(f"review.zip: {FAREWELL}.\n  rule.yaml: cmtrack 0.3 no longer has compare(luck=)")
     assert "Made with cmtrack 0.1.9" in run.stdout
+    assert "files are as in the manifest; no number was recomputed." in run.stdout
     answer = json.loads(CliRunner().invoke(main, ["verify", str(path), "--json"]).stdout)
     assert (answer["outcome"], answer["made_with"], answer["removed"]) == ("removed", "0.1.9", list(found.removed))
 
