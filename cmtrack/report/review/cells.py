@@ -6,7 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from cmtrack.names import distinct
 from cmtrack.report import formatting as fmt
+
+NAME = 30
+"""Characters of a name in a table of the page, which are what it does not share with the others."""
+FOLDED = 5
+"""Ruled-out runs of a table that are seen at first."""
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -35,3 +41,22 @@ def name_cell(name: str, run_id: str) -> Cell:
         "run_id": run_id if has_id else "",
         "short": name,
     }
+
+
+def value_cell(value: float, interval: tuple[float, float]) -> Cell:
+    """A metric of a run, its interval, and the ends that a drawing of it has."""
+    return cell(fmt.number(value, interval), value, fmt.interval(value, interval)) | {"ends": (value, *interval)}
+
+
+def shorten_names(cells: Sequence[Cell]) -> None:
+    """Give names the short form that the page shows on one line."""
+    for name, short in zip(cells, distinct([name["text"] for name in cells], NAME), strict=True):
+        name["short"] = short
+
+
+def fold(rows: Sequence[dict[str, Any]]) -> int:
+    """Mark the ruled-out runs of a table that are not seen at first, and return their number."""
+    rest = [row for row in rows if row["status"] == "behind"][FOLDED:]
+    for row in rest:
+        row["rest"] = True
+    return len(rest)

@@ -15,15 +15,17 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
-from cmtrack.names import MAY_BE_BEST, SELECTED, distinct, quoted, some_of
+from cmtrack.names import MAY_BE_BEST, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
-from cmtrack.report.review.cells import Cell, Table, cell, name_cell, with_intervals
+from cmtrack.report.review.cells import Cell, Table, cell, fold, name_cell, shorten_names, value_cell, with_intervals
+from cmtrack.report.review.curves import curves
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
+from cmtrack.report.review.other_metrics import note_on_metrics, other_metrics
 from cmtrack.report.review.phrases import (
     LAST,
     STANDINGS,
@@ -59,10 +61,6 @@ MAX_OTHERS = 3
 MAX_SEGMENTS = 30
 """Segments of a table; all are in the JSON file."""
 
-NAME = 30
-"""Characters of a name in a table of the page, which are what it does not share with the others."""
-FOLDED = 5
-"""Ruled-out runs of a table that are seen at first."""
 _CONTENTS = {
     "tables": "Ranking",
     "segments": "Segments",
@@ -120,6 +118,30 @@ def context(
         "methods": methods(comparison),
     }
     return page | {"contents": [(name, text) for name, text in _CONTENTS.items() if page[name]]}
+
+
+def choices(comparison: Comparison) -> dict[str, Any]:
+    """What a reader of the page chooses from: other metrics, runs to compare with the chosen one, and other questions.
+
+    Empty without a ranking of runs.
+    """
+    ranking = comparison.ranking
+    if ranking is None or ranking.over:
+        return {"chosen": None, "rival": None, "metrics": [], "pairs": [], "curves": [], "questions": []}
+    numbers = run_numbers(comparison)
+    say = say_of(comparison)
+    first = rival(ranking)
+    tables = other_metrics(comparison)
+    others = [(run, confusions_with(ranking, run, say)) for run in ranking.runs if run is not ranking.foremost]
+    return {
+        "chosen": numbers[ranking.foremost.name],
+        "rival": None if first is None else numbers[first.name],
+        "metrics": tables,
+        "note_on_metrics": note_on_metrics(comparison, tables),
+        "pairs": [pair | {"number": numbers[run.name]} for run, pair in others if pair is not None],
+        "curves": curves(ranking, numbers),
+        "questions": reproduce.other_questions(comparison, ranking),
+    }
 
 
 def run_numbers(comparison: Comparison) -> dict[str, int]:
@@ -258,12 +280,6 @@ def _reading(comparison: Comparison) -> str:
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def _shortened(cells: Sequence[Cell]) -> None:
-    """Give names the short form that the page shows on one line."""
-    for name, short in zip(cells, distinct([name["text"] for name in cells], NAME), strict=True):
-        name["short"] = short
-
-
 def ranking_tables(comparison: Comparison) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
     return [
@@ -284,13 +300,10 @@ def table(ranking: Ranking, at: str = "") -> Table:
     entries = ranking.standings
     cells = [[make(entry) for _, make in columns] for entry in entries]
     rows: list[dict[str, Any]] = [
-        {"cells": row, "status": marked(standing(entry, ranking), entry.tied), "rest": False}
+        {"cells": row, "status": marked(standing(entry, ranking), entry.tied), "chosen": False, "rest": False}
         for row, entry in zip(cells, entries, strict=True)
     ]
-    _shortened([row[1] for row in cells])
-    rest = [line for line in rows if line["status"] == "behind"][FOLDED:]
-    for line in rest:
-        line["rest"] = True
+    shorten_names([row[1] for row in cells])
     scales = []
     for place, (head, _) in enumerate(columns):
         if "ends" not in cells[0][place]:
@@ -302,7 +315,7 @@ def table(ranking: Ranking, at: str = "") -> Table:
         numbers = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
         scales += [(place, both) for both in numbers[:1]]
     heads = [head for head, _ in columns]
-    return with_intervals(heads, rows, scales=scales, n_rest=len(rest), behind=behind_words(ranking))
+    return with_intervals(heads, rows, scales=scales, n_rest=fold(rows), behind=behind_words(ranking))
 
 
 def _title(comparison: Comparison) -> str:
@@ -355,8 +368,7 @@ def _standing(one: Ranked, ranking: Ranking) -> Cell:
 def _value(one: Ranked, name: str, ranks: bool) -> Cell:
     """A metric of a run; of the one that is ranked by, the interval to show."""
     ends = one.interval if ranks else one.evaluation.intervals.get(name, _NOTHING)
-    value = one.evaluation.metrics[name]
-    return cell(fmt.number(value, ends), value, fmt.interval(value, ends)) | {"ends": (value, *ends)}
+    return value_cell(one.evaluation.metrics[name], ends)
 
 
 def _two_places(value: float, ends: tuple[float, float]) -> Cell:
@@ -417,7 +429,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         word = [cell(verdict.word if verdict else "–", title=verdict.sentence if verdict else "")] if section else []
         cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
         rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
-    _shortened([row["cells"][0] for row in rows])
+    shorten_names([row["cells"][0] for row in rows])
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     title, positive = "Probabilities", quoted(ranking.evaluation.positive)
     if section:
@@ -504,7 +516,7 @@ def gate_table(comparison: Comparison) -> Table | None:
         by_gate = {result.gate.text: result for result in results}
         cells = [_gate(by_gate.get(gate.text)) for gate in comparison.gates]
         rows.append({"name": name_cell(name, run_id), "cells": cells})
-    _shortened([row["name"] for row in rows])
+    shorten_names([row["name"] for row in rows])
     return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
 
 
@@ -537,7 +549,6 @@ def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any]
     return {
         "chosen": say(chosen.name),
         "rival": say(other.name),
-        "rival_name": other.name,
         "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
         "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most > 0 else "",

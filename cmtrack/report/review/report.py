@@ -17,9 +17,8 @@ from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.data import to_dict
-from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.narrative import decision
-from cmtrack.report.review.page import context, ranking_tables
+from cmtrack.report.review.page import choices, context, ranking_tables
 from cmtrack.report.review.page import table as table_of
 from cmtrack.report.review.phrases import judged_at
 from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table, lists_rows
@@ -78,7 +77,7 @@ def html(
     shown = drawn(comparison, problems) if pictures is None else pictures
     values = context(comparison, title, shown, rows and lists_rows(problems), joined)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return render_page("review.html", data=payload(comparison), **values)
+    return render_page("review.html", **values, **choices(comparison))
 
 
 def notebook_html(comparison: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,8 +13,16 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run, run_id_of
 from cmtrack.comparison.spec import several
+from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.record import stores
+from cmtrack.report.review.shown import alike, of_classes
+
+MAX_LABELS = 60
+"""Classes up to which an example names them all."""
+_AT_THRESHOLD = """frame = evaluation.threshold(maximize="binary/informedness").to_frame()
+row = frame[frame["threshold"] >= 0.5].iloc[-1]  # scores of at least 0.5 are positive
+print(name, row.to_dict())"""
 
 
 def given(comparison: Comparison) -> dict[str, Any]:
@@ -32,18 +41,6 @@ def given(comparison: Comparison) -> dict[str, Any]:
     return arguments
 
 
-class Mark(str):
-    """A place in a text that the page's script fills: with a value, or the plain data that a class is made from."""
-
-    def __new__(cls, name: str, kind: str = "") -> Mark:
-        """Mark the place of ``name``; ``kind`` is the class whose ``from_dict`` takes what is put there."""
-        mark = super().__new__(cls, f"⟦{name}⟧")
-        mark.kind = kind
-        return mark
-
-    kind: str
-
-
 def python_snippet(comparison: Comparison) -> str:
     """Python that makes the comparison again."""
     return _python(given(comparison), comparison)
@@ -54,13 +51,54 @@ def command_line(comparison: Comparison) -> str:
     return _command(given(comparison), comparison)
 
 
-def changed(comparison: Comparison, ranking: Ranking, **changes: Any) -> dict[str, str]:
-    """Python and command line that rank the same runs by other arguments, without gates and tie-breakers."""
+def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, str]]:
+    """Return how to ask something else of the ranked runs: a title, a command line and Python, as examples to change.
+
+    Gates and tie-breakers are left out. Without a command line, as for evaluations in memory, ``command`` is empty.
+    """
+    if not isinstance(ranking.evaluation, Evaluation):
+        return []
+    changes = _changes(ranking, ranking.evaluation)
+    questions = []
+    for title, changed in changes.items():
+        arguments = _of_ranked(comparison, ranking)
+        if "grouping" in changed:  # it has a positive group of its own, and the costs may be of other groups
+            arguments = {name: value for name, value in arguments.items() if name not in ("positive", "costs")}
+        arguments |= changed
+        command = _command(arguments, comparison, write_files=True)
+        questions.append({"title": title, "command": command, "python": _python(arguments, comparison)})
+    if ranking.evaluation.positive is not None and ranking.evaluation.statistics.scores is not None:
+        command = _threshold_command(comparison, ranking)
+        python = each_run(comparison, ranking, _AT_THRESHOLD)
+        questions.append({"title": "Another threshold", "command": command, "python": python})
+    return questions
+
+
+def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
+    """Arguments of ``compare`` by the title of the question that they ask."""
+    changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": "multiclass/balanced_accuracy"}}
+    labels = evaluation.labels
+    if 1 < len(labels) <= MAX_LABELS:
+        grouping = Grouping({"first": labels[:1], "others": labels[1:]}, positive="first")
+        changes["Another grouping"] = {"rank_by": "binary/recall", "grouping": grouping}
+        costs = Costs({(labels[0], labels[1]): 5.0})
+        changes["Costs"] = {"rank_by": "cost/mean", "costs": costs}
+    if evaluation.positive is not None and alike(ranking, frozenset({"grouping", "positive"})):
+        changes["Another share of positives"] = {"rank_by": "binary/precision", "at": 0.1}
+    columns = set.intersection(*(set(one.segments) for _, one in of_classes(ranking)))
+    for column in sorted(columns)[:1]:
+        changes["Segments"] = {"rank_by": "multiclass/accuracy", "segments": [column]}
+    return changes
+
+
+def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
+    """The command that chooses the threshold of the run to take; empty if its evaluation is in memory."""
     arguments = _of_ranked(comparison, ranking)
-    if "grouping" in changes:  # it has a positive group, and the costs may be of groups that it does not have
-        arguments = {name: value for name, value in arguments.items() if name not in ("positive", "costs")}
-    arguments |= changes
-    return {"python": _python(arguments, comparison), "command": _command(arguments, comparison)}
+    where = arguments.get("tracking_uri")
+    if isinstance(arguments["runs"], Mapping):
+        return ""
+    store = f" --tracking-uri {shlex.quote(where)}" if isinstance(where, str) else ""
+    return f"cmtrack threshold {shlex.quote(ranking.foremost.run_id)} --maximize binary/f1{store}"
 
 
 def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
@@ -122,10 +160,7 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
     for name, value in arguments.items():
-        if isinstance(value, Mark):
-            imports += [value.kind] if value.kind else []
-            lines.append(f"    {name}={value.kind}.from_dict({value})," if value.kind else f"    {name}={value},")
-        elif name == "extra_metrics":
+        if name == "extra_metrics":
             lines.append("    extra_metrics=extra_metrics,")
         elif isinstance(value, (Costs, Grouping)):
             kind = type(value).__name__
@@ -137,7 +172,8 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
     return "\n".join([*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")'])
 
 
-def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
+def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
+    """The command line; ``write_files``: whether it also writes the grouping and the costs into files."""
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
     entries = CompareOptions.entries()
@@ -147,10 +183,12 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
     held = []
     for name in ("grouping", "costs"):
         value = arguments.pop(name, None)
-        if isinstance(value, Mark):
-            held.append(f"cat > {name}.json <<'END'\n{value}\nEND")
+        if value is None:
+            continue
+        if write_files:
+            held.append(f"cat > {name}.json <<'END'\n{json.dumps(value.to_dict())}\nEND")
             words.append(f"--{name} {name}.json")
-        elif value is not None:
+        else:
             held.append(f"# {name}.yaml holds the {name} above")
             words.append(f"--{name} {name}.yaml")
     named = _several(arguments.get("extra_metrics", ()))
@@ -159,8 +197,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
         arguments["extra_metrics"] = ["FILE.py:NAME"]
     for name, one in entries.items():
         if name in arguments and one.flag:
-            texts = (v if isinstance(v, Mark) else shlex.quote(_text(v)) for v in _several(arguments[name]))
-            words += [f"{one.flag} {text}" for text in texts]
+            words += [f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
     words.append("--output review.html")
     return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
 

@@ -18,7 +18,7 @@ def runs_of(skills, n=400):
     return {f"run {k}": evaluate(y, y_prob=random_scores(y, skill, k)) for k, skill in enumerate(skills)}
 
 
-ROW = re.compile(r'<tr class="(\w+)" data-run="(\d+)">(.*?)</tr>', re.DOTALL)
+ROW = re.compile(r'<tr class="(\w+)(?: chosen)?" data-run="(\d+)"[^>]*>(.*?)</tr>', re.DOTALL)
 CELL = re.compile(
     r'<td class="n"[^>]*>([^<]*)</td><td class="i">(?:\[([^,]+), ([^\]]+)\])?<svg class="bar"[^>]*'
     r'data-from="([^"]+)" data-to="([^"]+)">(?:<path class="zero"[^>]* d="M([\d.]+) 0V12"/>)?'
@@ -30,10 +30,10 @@ def numbers(text):
     return float(text.replace("−", "-"))
 
 
-def drawn(page):
+def drawn(page, kind="ranking"):
     """Of each row its status, and of each drawn interval the numbers beside it and what its marks stand for."""
-    table = page[page.index('<table class="sortable ranking">') :]
-    for status, _, row in ROW.findall(table[: table.index("</table>")]):
+    tables = re.findall(f'<table class="sortable {kind}">(.*?)</table>', page, re.DOTALL)
+    for status, _, row in ROW.findall("".join(tables)):
         for text, low, high, first, last, zero, start, end, mark in CELL.findall(row):
             first, last = float(first), float(last)
 
@@ -54,9 +54,12 @@ def drawn(page):
 @pytest.mark.parametrize("shifts", [(2.0, 1.9, 1.2), (1.0,), (2.0, 1.8, 0.1, 0.0)], ids=["three", "alone", "outliers"])
 def test_the_marks_of_an_interval_are_its_numbers(shifts):
     comparison = compare(runs_of(shifts), rank_by="binary/matthews_corrcoef")
-    found = list(drawn(html(comparison, pictures={})))
+    page = html(comparison, pictures={})
+    found = list(drawn(page))
     assert len(found) == len(shifts) + (len(shifts) if len(shifts) > 1 else 0)
-    for status, (text, low, high), ends, centre, zero, (first, last) in found:
+    by_other_metrics = list(drawn(page, "answer"))
+    assert (len(by_other_metrics) > 10 * len(shifts)) == (len(shifts) > 1)
+    for status, (text, low, high), ends, centre, zero, (first, last) in found + by_other_metrics:
         near = 1.1e-3 + (last - first) / WIDTH * 0.01
         if low:
             for written, shown in zip(map(numbers, (low, high)), ends, strict=True):
