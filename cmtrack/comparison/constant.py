@@ -219,7 +219,7 @@ def constant_of_runs(
         if not isinstance(evaluation, Evaluation) or not math.isfinite(evaluation.metrics.get(metric, math.nan)):
             continue
         if constant.guessed or _table_to_test(evaluation, metric, entry) is not None:
-            gaps[run_id] = _gap_from_zero(evaluation, metric, entry)
+            gaps[run_id] = _gap_from_guessing(evaluation, metric, entry, constant.against)
         else:
             by_rows[run_id] = _with_rows(evaluation, metric, constant)
     gaps |= _gaps_by_rows(by_rows, metric, constant, best)
@@ -432,9 +432,11 @@ def _is_of_independent_rows(evaluation: Evaluation) -> bool:
 
 
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
-    """The table of Fisher's exact test, which answers whether the metric differs from 0; None if there is none.
+    """The table of Fisher's exact test, which answers whether the metric differs from guessing; None without one.
 
-    0 must be the metric's value without association, and the counts whole and of independent rows.
+    The constant answer must have the metric's value without association (0, or 0.5 of balanced accuracy), and the
+    counts must be whole and of independent rows. A paired difference would be far too certain with few rows of a class:
+    if a run finds none of them, and so does the constant answer, their share seems to have no error.
     """
     if not entry.association or not _is_of_independent_rows(evaluation):
         return None
@@ -462,8 +464,8 @@ def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArra
     return counts if counts.shape == (2, 2) else None
 
 
-def _gap_from_zero(evaluation: Evaluation, metric: str, entry: Metric) -> Difference:
-    """A correlation or kappa less 0, the value of guessing, with its own interval.
+def _gap_from_guessing(evaluation: Evaluation, metric: str, entry: Metric, guessing: float) -> Difference:
+    """A correlation, kappa or balanced accuracy less its value of guessing, with its own interval.
 
     The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives are. Any other is
     that of the interval: it is at most 5 % exactly where the 95 % interval leaves out 0.
@@ -484,7 +486,8 @@ def _gap_from_zero(evaluation: Evaluation, metric: str, entry: Metric) -> Differ
             reach = normal_quantile(evaluation.confidence_level, own_degrees(evaluation, metric))
             statistic = (low + high) / (high - low) * reach
         pvalue = _two_sided(statistic, own_degrees(evaluation, metric))
-    return Difference(metric, value, 0.0, value, error, *interval, pvalue)
+    low, high = interval
+    return Difference(metric, value, guessing, value - guessing, error, low - guessing, high - guessing, pvalue)
 
 
 def _two_sided(statistic: float, degrees: float) -> float:

@@ -115,8 +115,9 @@ class Metric:
         Whether an answer without a model reaches its best value, as always answering "yes" reaches a recall of 1. No
         comparison with the best constant answer is made then.
     association : bool, default False
-        Whether 0 means that the predicted label says nothing of the actual one, as of correlations and Cohen's kappa.
-        Of two classes or groups, Fisher's exact test then says whether it differs from 0.
+        Whether one value means that the predicted label says nothing of the actual one: 0 of correlations and Cohen's
+        kappa, 0.5 of the balanced accuracy of two classes.
+        Of two classes or groups, Fisher's exact test then says whether it differs from that value.
 
     Notes
     -----

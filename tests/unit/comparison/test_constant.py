@@ -351,3 +351,18 @@ def test_many_runs_have_the_p_values_of_their_paired_differences(metric, weights
     least = min(pairs, key=lambda name: pairs[name].pvalue)
     assert constant.by_run[least] == pytest.approx(min(1.0, len(runs) * pairs[least].pvalue), rel=1e-6)
     assert (constant.low, constant.high) == pytest.approx((pairs["r20"].low, pairs["r20"].high))
+
+
+def test_guesses_of_few_positives_are_not_worse_by_balanced_accuracy():
+    y = np.array([1] * 9 + [0] * 291)
+    guesses = np.array([0] * 9 + [1] * 9 + [0] * 282)
+    constant = constant_answer(evaluate(y, guesses, labels=[0, 1]), "multiclass/balanced_accuracy")
+    assert constant.value == 0.5
+    assert constant.difference == pytest.approx(282 / 291 / 2 - 0.5)
+    assert constant.pvalue == pytest.approx(fisher_exact([[282, 9], [9, 0]]).pvalue)
+    assert not constant.shown_worse
+    found = constant_answer(
+        evaluate(y, np.r_[guesses[9:18], guesses[:9], guesses[18:]], labels=[0, 1]), constant.metric
+    )
+    assert found.difference == pytest.approx(0.5)
+    assert found.shown_better
