@@ -21,7 +21,7 @@ from cmtrack.tracking import names
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
 from cmtrack.tracking.runs import TrackedRun, with_clients
-from cmtrack.tracking.send import TABLES, with_tables
+from cmtrack.tracking.send import list_table
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -158,5 +158,4 @@ def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: 
     """Write the table of segments to a run, and list it for the artifact view."""
     file = names.file_name(names.SEGMENTS_FILE, prefix)
     filing(client, run.artifact_uri).log_text(run.run_id, segments_json(evaluation), file)
-    listed = client.get_run(run.run_id).data.tags.get(TABLES, "[]")
-    client.set_tag(run.run_id, TABLES, with_tables(listed, [file]))
+    list_table(client, run.run_id, prefix, file)

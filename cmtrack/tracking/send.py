@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -211,37 +212,68 @@ def _close(client: MlflowClient, run: Any, package: Package, tags: dict[str, str
     the shared tags whole: of two writers at the same time, the later one reads after both parts were written.
     MixedUp if the evaluation's file is another one's.
     """
-    from mlflow.entities import RunTag
-
-    run_id = str(package.run_id)
     segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
     tables = tuple(table for table in (package.table, segments) if table in sent)
     gone = () if segments in package.files else (segments,)
     links = {quote(name) for name in sent}
-    block = with_links(package.description, str(run.info.experiment_id), run_id, links)
+    block = with_links(package.description, str(run.info.experiment_id), str(package.run_id), links)
     part = Part(package.prefix, block, tables)
-    part_tag: dict[str, str] = {}
-    for attempt in range(_ROUNDS):
-        time.sleep(random.uniform(0.05, 0.3) * attempt)
-        with _only_writer(package):
-            before = client.get_run(run_id).data.tags
-            if _is_shared(before, package.prefix):
-                part_tag = {names.tag(PART, package.prefix): part.text}
-            others = _other_parts(before, package.prefix)
-            shared = _shared_tags(before, others, part, gone)
-            changed = {name: text for name, text in shared.items() if text != before.get(name, _EMPTY[name])}
-            closing = [RunTag(name, text) for name, text in (tags | part_tag | changed).items()]
-            client.log_batch(run_id, tags=closing, synchronous=True)
-            after = client.get_run(run_id).data.tags
-        lacking = _lacking(shared, [*others, part])
-        is_known = bool(part_tag) or not _is_shared(after, package.prefix)
-        if is_known and _lacking(after, [*_other_parts(after, package.prefix), part]) == lacking:
-            break
+    after, lacking = _write_shared_tags(
+        client, str(package.run_id), part, tags=tags, gone=gone, alone=lambda: _only_writer(package)
+    )
     own = [name for prefix, name in lacking if prefix == package.prefix]
     problems: tuple[str, ...] = (f"{some_of(own, 3)}: MLflow takes no more",) if own else ()
     if package.step is None:  # the next step takes the place of this one in any case
         problems += _as_it_was_sent(client, run, package, after, sent[0])
     return problems
+
+
+def list_table(client: MlflowClient, run_id: str, prefix: str, table: str) -> None:
+    """Add a file to the list of tables of a run, in which an evaluation under the prefix is already."""
+    tags = client.get_run(run_id).data.tags
+    part = Part.from_text(tags.get(names.tag(PART, prefix), "")) or Part(prefix, "", ())
+    tables = (*(name for name in part.tables if name != table), table)
+    _write_shared_tags(client, run_id, replace(part, tables=tables), renews_block=False)
+
+
+def _write_shared_tags(
+    client: MlflowClient,
+    run_id: str,
+    part: Part,
+    *,
+    tags: Mapping[str, str] = MappingProxyType({}),
+    gone: Iterable[str] = (),
+    renews_block: bool = True,
+    alone: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> tuple[Mapping[str, str], list[tuple[str, str]]]:
+    """Write a part into the tags that all evaluations of a run share, until the run holds it.
+
+    ``tags``: others to write with them.
+    ``gone``: tables to take from the list.
+    ``renews_block``: whether the part's block takes the place of its earlier version in the description.
+    ``alone``: the context of reading and writing.
+    The result: the run's tags, and what they lack, by prefix.
+    """
+    from mlflow.entities import RunTag
+
+    part_tag: dict[str, str] = {}
+    for attempt in range(_ROUNDS):
+        time.sleep(random.uniform(0.05, 0.3) * attempt)
+        with alone():
+            before = client.get_run(run_id).data.tags
+            if _is_shared(before, part.prefix):
+                part_tag = {names.tag(PART, part.prefix): part.text}
+            others = _other_parts(before, part.prefix)
+            shared = _shared_tags(before, others, part, gone, renews_block)
+            changed = {name: text for name, text in shared.items() if text != before.get(name, _EMPTY[name])}
+            closing = [RunTag(name, text) for name, text in ({**tags, **part_tag, **changed}).items()]
+            client.log_batch(run_id, tags=closing, synchronous=True)
+            after = client.get_run(run_id).data.tags
+        lacking = _lacking(shared, [*others, part])
+        is_known = bool(part_tag) or not _is_shared(after, part.prefix)
+        if is_known and _lacking(after, [*_other_parts(after, part.prefix), part]) == lacking:
+            break
+    return after, lacking
 
 
 _WAIT = 5.0
@@ -269,7 +301,7 @@ class Part:
 
     prefix: str
     block: str
-    """Its block of the description."""
+    """Its block of the description; empty if only its tables are known."""
     tables: tuple[str, ...]
     """Its files in the list of tables."""
 
@@ -307,16 +339,25 @@ def _other_parts(tags: Mapping[str, str], prefix: str) -> list[Part]:
     return [part for part in parts if part is not None]
 
 
-def _shared_tags(before: Mapping[str, str], others: Iterable[Part], part: Part, gone: Iterable[str]) -> dict[str, str]:
-    """The description and the list of tables with all parts: those of others only where they are missing."""
+def _shared_tags(
+    before: Mapping[str, str], others: Iterable[Part], part: Part, gone: Iterable[str], renews_block: bool
+) -> dict[str, str]:
+    """The description and the list of tables with all parts: the blocks of others only where they are missing."""
     note = before.get(NOTE, _EMPTY[NOTE])
     listed = before.get(TABLES, _EMPTY[TABLES])
     for other in others:
-        if not has_block(note, other.prefix):
+        if _lacks_block(note, other):
             note = with_block(note, other.block, other.prefix)
         listed = with_tables(listed, other.tables)
     listed = with_tables(listed, part.tables, gone)
-    return {NOTE: with_block(note, part.block, part.prefix), TABLES: listed}
+    if renews_block or _lacks_block(note, part):
+        note = with_block(note, part.block, part.prefix)
+    return {NOTE: note, TABLES: listed}
+
+
+def _lacks_block(note: str, part: Part) -> bool:
+    """True if a description is without the block of a part that has one."""
+    return bool(part.block) and not has_block(note, part.prefix)
 
 
 def _lacking(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
@@ -325,7 +366,7 @@ def _lacking(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, 
     listed = tags.get(TABLES, _EMPTY[TABLES])
     lacking: list[tuple[str, str]] = []
     for part in parts:
-        if not has_block(note, part.prefix):
+        if _lacks_block(note, part):
             lacking.append((part.prefix, "its block of the description"))
         unlisted = [table for table in part.tables if json.dumps(table) not in listed]
         lacking += [(part.prefix, f"{table} in the list of tables") for table in unlisted]
@@ -376,12 +417,18 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
     usual = get_tracking_uri()
     uri = tracking_uri or usual
-    if urlsplit(uri).scheme.partition("+")[0] in _DATABASES:
-        with needs("a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)", "mlflow"):
-            import_module("sqlalchemy")  # MLflow's, not cmtrack's
+    import_what_reaches(uri)
     client = MlflowClient() if uri == usual else MlflowClient(uri, registry_uri=uri)
     probe(client.tracking_uri)
     return client
+
+
+def import_what_reaches(tracking_uri: str) -> None:
+    """Import MLflow's code for a kind of store, which takes seconds the first time; ImportError if there is none."""
+    if urlsplit(tracking_uri).scheme.partition("+")[0] in _DATABASES:
+        with needs("a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)", "mlflow"):
+            import_module("sqlalchemy")  # MLflow's, not cmtrack's
+        import_module("mlflow.store.tracking.sqlalchemy_store")
 
 
 def probe(tracking_uri: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
-from cmtrack import evaluate, load_evaluation, log_evaluation
+from cmtrack import evaluate, load_evaluation, log_evaluation, segment_runs
 from cmtrack.tracking import artifacts, dataset
 from cmtrack.tracking.push import push
 from cmtrack.tracking.send import TABLES
@@ -323,6 +323,37 @@ def test_a_writer_that_read_before_another_one_wrote_keeps_its_part(
     tags = MlflowClient().get_run(run_id).data.tags
     assert [f"<!-- /cmtrack part{k}/ -->" in tags[NOTE] for k in range(2)] == [True] * 2
     assert [f'"part{k}_cmtrack_classes.json"' in tags[TABLES] for k in range(2)] == [True] * 2
+
+
+@pytest.mark.parametrize("prefix", ["", "part0/"])
+def test_a_table_of_segments_and_another_writers_tables_are_both_listed(
+    run_id: str, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    log_evaluation(Y, Y, run_id=run_id, prefix=prefix, figures=False, strict=True)
+    statuses: list[str] = []
+
+    def beside(name: str) -> None:
+        write = getattr(MlflowClient, name)
+
+        def write_second(self: MlflowClient, *args: Any, **options: Any) -> Any:
+            """Let another writer read and write its tags between the reading and the writing of this one."""
+            if not statuses and TABLES in f"{args}{options}":
+                statuses.append("begun")
+                statuses.append(log_evaluation(Y, HALF, run_id=run_id, prefix="part1/", figures=False).status)
+            return write(self, *args, **options)
+
+        monkeypatch.setattr(MlflowClient, name, write_second)
+
+    beside("set_tag")
+    beside("log_batch")
+    table = {"y": Y, "site": ["a", "b", "b", "a"] * 10}
+    segment_runs(run_id, table, segments=["site"], y_true="y", prefix=prefix, log=True)
+    assert statuses == ["begun", "completed"]
+    tags = MlflowClient().get_run(run_id).data.tags
+    first = prefix.replace("/", "_")
+    files = [f"{first}cmtrack_classes.json", f"{first}cmtrack_segments.json", "part1_cmtrack_classes.json"]
+    assert [f'"{file}"' in tags[TABLES] for file in files] == [True] * 3
+    assert [f"<!-- /cmtrack{label} -->" in tags[NOTE] for label in (f" {prefix}".rstrip(), " part1/")] == [True] * 2
 
 
 def test_the_part_of_an_evaluation_is_read_with_care(run_id: str) -> None:
