@@ -18,7 +18,7 @@ from weakref import WeakSet
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
 from cmtrack.tracking.parallel import forks_wait, in_forked_workers
-from cmtrack.tracking.send import MixedUp, Sent, client_for, send
+from cmtrack.tracking.send import MixedUp, Sent, client_for, import_what_reaches, send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -63,6 +63,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         late.set()
     if client is None:
         silences.check(package.tracking_uri)
+        _import_before_the_clock_starts()
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
         used_client = client or client_for()  # asked in this thread: a server may keep a connection open for ever
@@ -116,6 +117,15 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
             raise
         silences.end(package.tracking_uri)
         return sent
+
+
+def _import_before_the_clock_starts() -> None:
+    """Import what reaches the store: on a busy machine the first import alone may take as long as the patience."""
+    from mlflow import get_tracking_uri
+
+    uri = get_tracking_uri()
+    with forks_wait(f"importing for {uri}", imports=True):
+        import_what_reaches(uri)
 
 
 class Silences:

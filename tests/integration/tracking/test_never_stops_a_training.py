@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -192,6 +193,29 @@ def test_a_server_that_drips_its_answer_is_not_read_to_the_end(monkeypatch: Any)
     began = time.monotonic()
     probe(f"http://127.0.0.1:{server.getsockname()[1]}")
     assert time.monotonic() - began < 5  # of the ten that the whole answer takes
+
+
+FIRST_LOG = """
+import sys
+import mlflow
+from cmtrack import log_evaluation
+from cmtrack.tracking import deliver
+
+def begins(ask):
+    print([name for name in ("sqlalchemy", "mlflow.store.tracking.sqlalchemy_store") if name not in sys.modules])
+    return wait_for(ask)
+
+wait_for, deliver.within_patience = deliver.within_patience, begins
+mlflow.set_tracking_uri(sys.argv[1])
+print(log_evaluation([0, 1] * 20, [0, 1] * 20, run_id=sys.argv[2], figures=False).status)
+"""
+
+
+def test_what_reaches_a_store_is_imported_before_the_patience_begins(run_id: str) -> None:
+    """Else the first evaluation of a process on a busy machine stays in the spool."""
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_LOG, mlflow.get_tracking_uri(), run_id]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert result.stdout.splitlines() == ["[]", "completed"]
 
 
 def test_a_misspelt_argument_keeps_arrays_that_can_be_read(run_id: str) -> None:
