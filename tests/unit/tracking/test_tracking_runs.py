@@ -713,7 +713,7 @@ def test_a_server_is_asked_once_and_a_database_needs_its_library(monkeypatch: py
     monkeypatch.setattr(send, "import_module", imported.append)
     for uri in ("sqlite:///a", "/a", "file:///a", "databricks", "http:///a"):
         assert send.client_for(uri).tracking_uri == uri
-    assert (asked, imported) == ([], ["sqlalchemy"])
+    assert (asked, imported) == ([], ["sqlalchemy", "mlflow.store.tracking.sqlalchemy_store"])
     send.client_for("https://host")
     assert asked == [(("https://host", "/health"), {"max_retries": 0, "timeout": (3.0, 10.0), "stream": True})]
     monkeypatch.setattr(mlflow, "get_tracking_uri", lambda: "mysql+pymysql://host")
