@@ -7,6 +7,7 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 - ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
 - ``Evaluation.at(scores)``: values that a method no longer takes;
 - ``compare(block_kind="datasets")``: a value of an option, and of the flag of that name;
+- ``compare(rank_by={metric: weight})``: another kind of value;
 - ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from enum import EnumType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -56,6 +58,13 @@ _DATA_SETS = (
 )
 _ROPE = "the interval of the difference says how large it may be; equivalence= is for runs on the same rows"
 
+WEIGHTS = "compare(rank_by={metric: weight})"
+_ONE_METRIC = (
+    "rank by one metric, or by a cost (costs=), and put gates on the other metrics (require=); several names without "
+    "weights make a Pareto front"
+)
+_FRONT = "the check against a baseline is of one metric; put gates on several metrics (require=)"
+
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
     "cmtrack.AttributeSubsets": _REDUCTS,
@@ -88,6 +97,10 @@ INSTEAD: dict[str, str] = {
     "mlflow.app cmtrack-auth": _LIVE_PAGE,
     'compare(block_kind="datasets")': _DATA_SETS,
     "compare(rope=)": _ROPE,
+    WEIGHTS: _ONE_METRIC,
+    "Outcome.ON_FRONT": _FRONT,
+    "Outcome.NOT_DOMINATED": _FRONT,
+    "Outcome.DOMINATED": _FRONT,
     "Ranked.average_rank": _DATA_SETS,
     "Ranked.worse": _ROPE,
     "Ranked.equivalent": _ROPE,
@@ -133,6 +146,16 @@ def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
         return method(*arguments, **options)
 
     return checked
+
+
+class RemovedMembers(EnumType):
+    """The type of an enum whose removed members raise an AttributeError that says what to use instead."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            sentence = reason(f"{cls.__name__}.{name}")
+            raise AttributeError(sentence or f"type object {cls.__name__!r} has no attribute {name!r}", name=name)
 
 
 class RemovedAttributes:

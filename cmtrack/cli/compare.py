@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -177,31 +176,19 @@ def check_prefix(prefix: str) -> None:
     parsed(names.check_prefix, prefix)
 
 
-def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | None:
-    """One metric, several, or weights by metric."""
+def read_rank_by(given: Sequence[str]) -> str | list[str] | None:
+    """One metric, or several."""
     if not given:
         return None
     from cmtrack.comparison.criterion import Criterion
     from cmtrack.evaluation.catalog import OPEN
+    from cmtrack.removed import WEIGHTS, reason
 
-    plain = [text for text in given if "=" not in text]
-    if 0 < len(plain) < len(given):
-        raise BadInput(f"--rank-by: give every metric a weight or none, {plain[0]!r} has none")
-    weighted = [] if plain else [_weight(text) for text in given]
-    for name, times in Counter(name for name, _ in weighted).items():
-        if times > 1:
-            raise BadInput(f"--rank-by: give a metric one weight, {name!r} has {times}")
-    asked: Any = dict(weighted) or (plain if len(plain) > 1 else plain[0])
-    parsed(lambda given: Criterion.of(given, OPEN), asked)
+    if any("=" in text for text in given):
+        raise BadInput(f"--rank-by: {reason(WEIGHTS)}")
+    asked = list(given) if len(given) > 1 else given[0]
+    parsed(lambda names: Criterion.of(names, OPEN), asked)
     return asked
-
-
-def _weight(text: str) -> tuple[str, float]:
-    name, _, weight = text.rpartition("=")
-    try:
-        return name.strip(), float(weight)
-    except ValueError:
-        raise BadInput(f"--rank-by: expected the metric's weight after '=', got {text!r}") from None
 
 
 def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:

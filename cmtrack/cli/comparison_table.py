@@ -201,17 +201,12 @@ def _columns(ranking: Ranking) -> list[Column]:
         columns.append(
             Column(f"value\n{level}", lambda one: fmt.with_interval(one.value, one.interval), ALWAYS, brief=alone)
         )
-    if criterion.pareto:
-        share = "resamples on\nthe front"
-        columns.append(Column(share, lambda one: fmt.chance(one.probability_best), 20, right=True))
-    elif several:
+    if several and criterion.single:
         which = "from the\nleader" if ranking.over else "from the best other\nrun"
         shown = leader if ranking.over else None
         columns.append(Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95))
-    if several or criterion.pareto:
-        head = "p" if criterion.pareto else "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
-        hidden = None if criterion.pareto else leader
-        columns.append(Column(head, lambda one: "" if one is hidden else fmt.p_text(one.p_set), 70, right=True))
+        head = "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
+        columns.append(Column(head, lambda one: "" if one is leader else fmt.p_text(one.p_set), 70, right=True))
     if ranking.over:
         columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
     return [*columns, Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90)]

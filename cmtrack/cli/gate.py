@@ -13,6 +13,7 @@ from cmtrack.cli.compare import (
     check_gates,
     compared,
     one_run,
+    parsed,
     read_rank_by,
 )
 from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
@@ -70,7 +71,11 @@ def _by_gates(
     with working() as step:
         step("loading libraries", 0, 1)
         check_gates(require, against)
-        read_rank_by(rank_by or ())
+        asked = read_rank_by(rank_by or ())
+        if not require:
+            from cmtrack.comparison.verdict import check_one_metric
+
+            parsed(check_one_metric, asked if fixed is None else fixed.values.get("rank_by"))
     return {"against": against, "require": require, "rule": fixed}
 
 
@@ -279,10 +284,7 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
 
     if not isinstance(check, NotWorse) or check.outcome is not Outcome.TESTED or not check.passed:
         return ""
-    try:
-        better = evaluation.catalog.lookup(check.criterion).better
-    except KeyError:
-        better = ""  # of a weighted sum more is better, but no gate reads it
+    better = evaluation.catalog.lookup(check.criterion).better
     ends = (check.low, check.high)
     loss = check.high if better in ("lower", "nearest zero") else -check.low
     if loss <= 0:

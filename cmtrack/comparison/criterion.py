@@ -1,8 +1,7 @@
-"""Criterion of a ranking: one metric, several with weights, or several side by side (Pareto)."""
+"""Criterion of a ranking: one metric, or several side by side (Pareto)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.names import near_metric
+from cmtrack.removed import WEIGHTS, RemovedFeature, reason
 
 if TYPE_CHECKING:
     from cmtrack.comparison.tie_breakers import TieBreaker
     from cmtrack.evaluation.gates import Gate
 
-RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
+RankBy: TypeAlias = str | Sequence[str]
 
 FALLBACK = "multiclass/matthews_corrcoef"
 ALWAYS_DEFINED = "multiclass/accuracy"
@@ -62,37 +62,30 @@ def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBrea
 
 @dataclass(frozen=True)
 class Criterion:
-    """A metric, several side by side, or their weighted sum.
+    """A metric, or several side by side, which make a Pareto front.
 
-    ``weights``: of the metrics in units of their standard errors; (1,) for a single metric and all 1 for a Pareto
-    front.
-    ``pareto``: whether the metrics stand side by side instead of in one sum.
     ``catalog``: what the metrics mean: for a comparison's criterion, in all of its evaluations.
     """
 
     metrics: tuple[str, ...]
-    weights: tuple[float, ...] = (1.0,)
-    pareto: bool = False
     catalog: Catalog = field(default=BUILT_IN, compare=False, repr=False)
 
     @classmethod
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Read what ``compare(rank_by=...)`` takes.
 
-        TypeError, ValueError if there is no such metric, it has no direction, or a weight is not a positive number.
+        TypeError, ValueError if there is no such metric, or it has no direction; RemovedFeature for weights by metric.
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__
-            raise TypeError(f"rank_by must be a metric's name, names (a Pareto front) or weights by name, got {kind}")
-        weights = rank_by if isinstance(rank_by, Mapping) else {}
-        for name, weight in weights.items():
-            if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
-                raise ValueError(f"the weight of a metric must be a positive number, got {name!r}: {weight!r}")
+            raise TypeError(f"rank_by must be a metric's name, or several names (a Pareto front), got {kind}")
+        if isinstance(rank_by, Mapping):
+            raise RemovedFeature(reason(WEIGHTS))
         given = [rank_by] if isinstance(rank_by, str) else rank_by
         names = tuple(dict.fromkeys(_checked(name, catalog) for name in given))
         if not names:
             raise ValueError("rank_by must name at least one metric, got none")
-        return cls(names, tuple(float(weights.get(name, 1)) for name in names), not weights and len(names) > 1, catalog)
+        return cls(names, catalog)
 
     @property
     def single(self) -> bool:
@@ -100,8 +93,13 @@ class Criterion:
         return len(self.metrics) == 1
 
     @property
+    def pareto(self) -> bool:
+        """True if several metrics stand side by side."""
+        return not self.single
+
+    @property
     def direction(self) -> str:
-        """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of a weighted sum."""
+        """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of several."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
     @property
@@ -116,9 +114,7 @@ class Criterion:
     def __str__(self) -> str:
         if self.pareto:
             return "the Pareto front of " + ", ".join(self.metrics)
-        if self.single:
-            return self.metrics[0]
-        return " + ".join(f"{weight:g} × {name}" for name, weight in zip(self.metrics, self.weights, strict=True))
+        return self.metrics[0]
 
 
 def _checked(name: object, catalog: Catalog) -> str:

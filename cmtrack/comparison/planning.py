@@ -169,7 +169,7 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     if len(others) > 1:
         evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
         if evidence.known.all() and not evidence.folded:
-            errors = inference.error_draws(evidence.of(ranking.criterion)[1], seed=seed)
+            errors = inference.error_draws(evidence.of_metric(0)[1], seed=seed)
             away = errors[:, 1:] - errors[:, :1]
             spread = away.std(axis=0)
             largest = np.abs(away[:, spread > 0] / spread[spread > 0]).max(axis=1, initial=0.0)
@@ -330,7 +330,7 @@ def optimism_after_gates(pool: Sequence[Candidate], criterion: Criterion, baseli
     replayed = [place for place, result in enumerate(pool[0].gates) if _can_be_replayed(place, pool, baseline in ids)]
     of_gates = [pool[0].gates[place].gate.metric for place in replayed]
     names = tuple(dict.fromkeys([criterion.metrics[0], *of_gates]))
-    all_of_them = replace(criterion, metrics=names, weights=(1.0,) * len(names))
+    all_of_them = replace(criterion, metrics=names)
     joint = gather([candidate.evaluation for candidate in pool], all_of_them)
     if not joint.known.all():
         return math.nan

@@ -26,8 +26,7 @@ from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
-from cmtrack.metrics.intervals import holm, normal_quantile
-from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired, as_normal
+from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired
 from cmtrack.removed import RemovedAttributes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
@@ -44,8 +43,8 @@ class Ranked(Candidate, RemovedAttributes):
     rank : int
         1 is best; runs of equal value share a rank. On a Pareto front the front's number.
     value, low, high : float
-        Value of the criterion, in the metric's own unit (a weighted sum: in standard errors), with the run's own
-        interval. NaN for a Pareto front. For a model the mean over its blocks, without an interval.
+        Value of the metric, with the run's own interval. NaN for a Pareto front. For a model the mean over its blocks,
+        without an interval.
     difference, difference_low, difference_high : float
         For a run: this run less the best other one, which is the leader, or for the leader the next (for "nearest
         zero": of the distances from zero). Runs without any difference count as one. The intervals are simultaneous.
@@ -56,15 +55,14 @@ class Ranked(Candidate, RemovedAttributes):
         That the difference is zero: unadjusted, and adjusted over all pairs.
     p_set : float
         The p-value that decides: the run is ruled out as the best where this is at most one less the confidence level.
-        For runs, of being the best, by multiple comparisons with the best. On a Pareto front, of the hypothesis that no
-        other run is better in every metric, adjusted over all pairs by Holm; `p_holm` is the same there. For models it
-        is `p_holm`, too.
+        For runs, of being the best, by multiple comparisons with the best. For models it is `p_holm`, too. NaN for a
+        Pareto front.
     standard_error : float
         Of the difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
-        Whether it may be the best; else it is ruled out.
+        Whether it may be the best; else it is ruled out. On a Pareto front: whether no other run beats it.
     chosen : bool
         Whether it is the one to take.
     adjusted_low, adjusted_high : float
@@ -78,7 +76,7 @@ class Ranked(Candidate, RemovedAttributes):
     rank_low, rank_high : int
         Posterior of the rank of a run, given the values and how far they spread; NaN, with ranks up to the last, for
         fewer than three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the
-        best. On a Pareto front `probability_best` is the share of resamples in which the run is on the front.
+        best. A Pareto front has none.
     by_block : tuple of Candidate
         For a model one run for each block, the best first; its own run is the first of them, under the model's name and
         with the mean of what they logged.
@@ -384,8 +382,10 @@ def rank(
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
-    standings = _pareto if criterion.pareto else _single
-    entries, arrays = standings(candidates, criterion, evidence, confidence_level, seed)
+    if criterion.pareto:
+        entries, arrays = _pareto(candidates, criterion, evidence)
+    else:
+        entries, arrays = _single(candidates, criterion, evidence, confidence_level, seed)
     runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
     stopped = tuple(sorted(stopped, key=identity))
     picked_from = 1 if criterion.pareto else len(runs) + len(stopped) + others
@@ -441,14 +441,14 @@ Standings = tuple[list[Ranked], dict[str, Any]]
 def _single(
     candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
 ) -> Standings:
-    values, covariance = evidence.of(criterion)
+    values, covariance = evidence.of_metric(0)
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
     errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)  # each counts with both signs
-    degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
+    degrees = evidence.degrees()[np.ix_(order, order)]
     has_error = evidence.known[order]
-    widest = criterion.catalog.lookup(criterion.metrics[0]).widest if criterion.single else math.inf
+    widest = criterion.catalog.lookup(criterion.metrics[0]).widest
     row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
     rows = evidence.rows
     if rows is not None:
@@ -475,7 +475,7 @@ def _single(
         alone = bool(place == 0 and has_error.all() and pairs.tied.sum() == 1)
         last = (1 if alone else len(order)) if ranks is None else max(first, int(ranks.high[place]))
         value = float(values[place]) if evidence.folded else float(unit * values[place])
-        low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
+        low, high = candidate.evaluation.intervals.get(criterion.metrics[0], (NAN, NAN))
         out.append(
             RankedRun(
                 candidate.run,
@@ -519,16 +519,6 @@ def _without_interval(rows: Paired | None, row_runs: IntArray, place: int, rival
     return rows.reason(i, j)
 
 
-def _own_interval(
-    evaluation: BaseEvaluation, criterion: Criterion, value: float, variance: float, level: float
-) -> tuple[float, float]:
-    """The run's own interval: the metric's, on its own scale; plain for a weighted sum."""
-    if criterion.single:
-        return evaluation.intervals.get(criterion.metrics[0], (NAN, NAN))
-    reach = normal_quantile(level) * math.sqrt(max(variance, 0.0))
-    return value - reach, value + reach
-
-
 def _allow_for_selection(
     runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
 ) -> tuple[Ranked, ...]:
@@ -539,7 +529,7 @@ def _allow_for_selection(
     It is the run's own interval, on the metric's scale, at the level of which the quantile against the selection is the
     ordinary one. The end that no selection of the best value can move stays as it is.
     """
-    _, covariance = evidence.of(criterion)
+    _, covariance = evidence.of_metric(0)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
     errors = np.concatenate([half, -half])
     unknown = int((~evidence.known).sum())
@@ -548,7 +538,7 @@ def _allow_for_selection(
     for place, run in enumerate(runs):
         if place == 0 or run.chosen:
             one_sided = place == 0 and not evidence.folded
-            low, high = _at_quantile(run, criterion, of_best if one_sided else of_any, level)
+            low, high = _at_quantile(run, criterion.metrics[0], of_best if one_sided else of_any)
             if one_sided and criterion.direction == "higher":
                 high = run.high
             elif one_sided:
@@ -558,32 +548,18 @@ def _allow_for_selection(
     return tuple(out)
 
 
-def _at_quantile(run: Ranked, criterion: Criterion, quantile: float, level: float) -> tuple[float, float]:
+def _at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[float, float]:
     """The run's own interval with another normal quantile."""
-    if criterion.single:
-        name, wider = criterion.metrics[0], {"confidence_level": 2 * float(ndtr(quantile)) - 1}
-        alone = {"sections": (name,)} if isinstance(run.evaluation, Evaluation) else {}  # of a whole one 30 ms
-        return run.evaluation.asking(**wider, **alone).intervals.get(name, (NAN, NAN))
-    times = quantile / normal_quantile(level)
-    return run.value - times * (run.value - run.low), run.value + times * (run.high - run.value)
+    wider = {"confidence_level": 2 * float(ndtr(quantile)) - 1}
+    alone = {"sections": (metric,)} if isinstance(run.evaluation, Evaluation) else {}  # of a whole one 30 ms
+    return run.evaluation.asking(**wider, **alone).intervals.get(metric, (NAN, NAN))
 
 
-def _pareto(
-    candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
-) -> Standings:
-    size, width = evidence.values.shape
-    flat = evidence.covariance.reshape(size * width, size * width)
-    drawn = evidence.values + inference.error_draws(flat, seed=seed).reshape(-1, size, width)
-    on_front = np.zeros(size)
-    for part in np.array_split(drawn, max(1, len(drawn) * size * size * width // 20_000_000)):
-        on_front += _undominated(part).sum(axis=0)
+def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
+    """The runs by their fronts. Nothing is tested: a run is dominated or not by the values alone."""
+    size = len(candidates)
     front = _fronts(evidence.values)
     order = np.lexsort((-evidence.values[:, 0], front))
-    p_behind = _dominated_pvalues(evidence)
-    adjusted = holm(p_behind[~np.eye(size, dtype=bool)]) if size > 1 else np.ones(0)
-    pvalues = np.ones((size, size))
-    pvalues[~np.eye(size, dtype=bool)] = adjusted
-    least = pvalues.min(axis=0)
     out: list[Ranked] = []
     for origin in order:
         candidate = candidates[origin]
@@ -594,18 +570,14 @@ def _pareto(
                 candidate.gates,
                 rank=int(front[origin]),
                 values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
-                p_holm=float(least[origin]),
-                probability_best=float(on_front[origin] / len(drawn)) if evidence.known.all() else NAN,
                 rank_low=1,
                 rank_high=size,
-                p_set=float(least[origin]),
-                tied=bool(least[origin] > 1 - level),
+                tied=bool(front[origin] == 1),
                 unpaired=evidence.unpaired.get(int(origin), "") if size > 1 else "",
             )
         )
     unknown = np.full((2, size, size), NAN)
-    of_pairs = {"pvalues": pvalues[np.ix_(order, order)], "pair_intervals": unknown}
-    return out, {"rank_distribution": unknown[0], **of_pairs}
+    return out, {"rank_distribution": unknown[0], "pvalues": unknown[0], "pair_intervals": unknown}
 
 
 def _undominated(values: FloatArray) -> FloatArray:
@@ -625,24 +597,6 @@ def _fronts(values: FloatArray) -> FloatArray:
         number[remaining[first]] = step
         remaining, step = remaining[~first], step + 1
     return number
-
-
-def _dominated_pvalues(evidence: Evidence) -> FloatArray:
-    """[j, i]: p-value of "j is not better than i in every metric", the maximum over the metrics."""
-    size, width = evidence.values.shape
-    worst = np.zeros((size, size))
-    for m in range(width):
-        values, covariance = evidence.of_metric(m)
-        variance = np.diag(covariance)
-        error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0))
-        gap = values[:, None] - values[None, :]
-        sure = np.where(gap > 0, np.inf, -np.inf)
-        statistic = np.divide(gap, error, out=sure, where=error > 0)
-        statistic = as_normal(statistic, evidence.degrees(np.eye(width)[m]))
-        worst = np.maximum(worst, ndtr(-statistic))
-    worst[:, ~evidence.known] = 1.0
-    worst[~evidence.known] = 1.0
-    return worst
 
 
 # -- values and their covariance --------------------------------------------------------------------------------
@@ -678,30 +632,15 @@ class Evidence:
     alone: FloatArray
     rows: Paired | None
 
-    def of(self, criterion: Criterion) -> tuple[FloatArray, FloatArray]:
-        """Values (R,) and covariance (R, R) of the criterion."""
-        factors = self.factors(criterion)
-        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
-
-    def factors(self, criterion: Criterion) -> FloatArray:
-        """Weight of each metric in a weighted sum, in units of its runs' median standard error."""
-        if criterion.single:
-            return np.ones(1)
-        variances = np.einsum("imim->im", self.covariance)[self.known]
-        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
-        return np.asarray(criterion.weights, dtype=np.float64) / np.where(typical > 0, typical, 1.0)
-
-    def degrees(self, factors: FloatArray) -> FloatArray:
-        """Degrees of freedom of the errors of a sum's differences, (R, R)."""
+    def degrees(self) -> FloatArray:
+        """Degrees of freedom of the errors of the differences in a single metric, (R, R)."""
         degrees = np.minimum.outer(self.alone, self.alone)
         if self.rows is not None:  # which have their own
             return degrees
-        runs, metrics = self.places
-        inside = np.unique(runs)
+        inside = self.places[0]
         if not len(inside):
             return degrees
-        psi = np.column_stack([self.psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
-        of_rows = degrees_of_pairs(psi, self.actual, self.weights, self.clusters, self.folded)
+        of_rows = degrees_of_pairs(self.psi, self.actual, self.weights, self.clusters, self.folded)
         degrees[np.ix_(inside, inside)] = np.minimum(degrees[np.ix_(inside, inside)], of_rows)
         return degrees
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from cmtrack.options import Entry, Question, entry, late, takes
+from cmtrack.removed import WEIGHTS, RemovedFeature, reason
 
 if TYPE_CHECKING:
     from cmtrack.comparison.criterion import RankBy
@@ -120,9 +121,9 @@ def _whole(value: Any) -> int:
 
 
 def _rank_by(value: Any) -> Any:
-    return (
-        {_text(name): _number(weight) for name, weight in value.items()} if isinstance(value, dict) else _texts(value)
-    )
+    if isinstance(value, dict):
+        raise RemovedFeature(reason(WEIGHTS))
+    return _texts(value)
 
 
 def _label(value: Any) -> Any:
@@ -180,15 +181,14 @@ class CompareSpec(Question):
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
-        "A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a "
-        "weighted sum in units of the metrics' standard errors. By default the Matthews correlation of the "
+        "A metric's name (its direction is known), or several names for a Pareto front: the runs that no other run "
+        "beats, being at least as good in every metric and better in one. By default the Matthews correlation of the "
         "positive group, or of all classes where there is none; for sets of codes the micro F1.",
         flag="--rank-by",
-        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
-        "weighted sum in units of their standard errors.",
-        metavar="METRIC[=WEIGHT]",
+        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front.",
+        metavar="METRIC",
         several=True,
-        form="a metric's name, a list of names, or weights by name",
+        form="a metric's name, or a list of names",
         read=_rank_by,
     )
     require: str | Sequence[str] = entry(

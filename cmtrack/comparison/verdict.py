@@ -19,6 +19,7 @@ from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.own import UNKNOWN, near_or_own
+from cmtrack.removed import RemovedMembers
 
 
 class NotJudged(Enum):
@@ -31,15 +32,12 @@ class NotJudged(Enum):
     UNDECIDED = "the rows cannot say whether a gate is met: there is no interval"
 
 
-class Outcome(Enum):
+class Outcome(Enum, metaclass=RemovedMembers):
     """Outcome of the check that a run is not significantly worse than the baseline."""
 
     TESTED = ""
     SAME_RUN = "the same run"
     NO_ROW_DIFFERS = "no row differs"
-    ON_FRONT = "on the front"
-    NOT_DOMINATED = "not dominated"
-    DOMINATED = "dominated in every metric"
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def judge(
     Raises
     ------
     ValueError, TypeError
-        If neither gates nor a baseline are given, or an option is not valid.
+        If neither gates nor a baseline are given, several metrics are given without gates, or an option is not valid.
 
     Examples
     --------
@@ -183,6 +181,8 @@ def judge(
         raise ValueError("a run is judged by gates or against a baseline: require or baseline must be given, got none")
     if require and rank_by is not None:
         raise ValueError(f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}")
+    if not require:
+        check_one_metric(rank_by)
     evaluations = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
     options = CompareOptions(
         rank_by=_neutral_metric(list(evaluations.values())) if require else rank_by,
@@ -190,6 +190,22 @@ def judge(
         against=None if baseline is None else "baseline",
     )
     return verdict_of(compare_evaluations(evaluations, options), require)
+
+
+def check_one_metric(rank_by: RankBy | None) -> None:
+    """Refuse several metrics for the check against a baseline, which is a test in one.
+
+    Raises
+    ------
+    ValueError
+        If there are several.
+    """
+    names = [] if rank_by is None or isinstance(rank_by, str) else list(dict.fromkeys(rank_by))
+    if len(names) > 1:
+        raise ValueError(
+            f"a run is checked against a baseline in one metric, got {', '.join(names)}: name one, or require gates "
+            f"such as '{names[0]}.difference.low > -0.01'"
+        )
 
 
 def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
@@ -274,9 +290,6 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     lost = any(isinstance(e, Evaluation) and any(map(e.without_function, comparison.criterion.metrics)) for e in both)
     if lost and why_unpaired(*both) is None:
         return None
-    if comparison.criterion.pareto:
-        off_front = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
-        return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else off_front)
     ranking = comparison.rankings[0]
     if run.standard_error == 0 and run.difference == 0 and not math.isfinite(run.difference_low):
         return NotWorse(criterion, True, Outcome.NO_ROW_DIFFERS)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import re
+from enum import Enum
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Comparison, GranuleTable, Transported, compare, evaluate, log_evaluation
+from cmtrack import Comparison, GranuleTable, Transported, compare, evaluate, log_evaluation, removed
 from cmtrack.cli import main
-from cmtrack.comparison import Ranked
+from cmtrack.comparison import Outcome, Ranked, judge
+from cmtrack.comparison.rule import Rule
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
 
+WEIGHTS = re.compile(re.escape(removed.WEIGHTS))
 VALUE = re.compile(r'(\w+)\((\w+)="(\w+)"\)')
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
@@ -30,6 +34,7 @@ CLASSES = {
     "GranuleTable": GranuleTable,
     "Comparison": Comparison,
     "Missed": Missed,
+    "Outcome": Outcome,
     "Ranked": Ranked,
     "Transported": Transported,
 }
@@ -40,7 +45,7 @@ def keys(form: re.Pattern[str]) -> list[str]:
 
 
 def test_every_key_has_one_of_the_known_forms() -> None:
-    forms = (METHOD_OPTION, METHOD_VALUE, VALUE, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
+    forms = (METHOD_OPTION, METHOD_VALUE, VALUE, WEIGHTS, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
     unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
     assert not unknown
 
@@ -57,10 +62,11 @@ def test_a_removed_name_says_what_to_use(key: str) -> None:
 @pytest.mark.parametrize("key", keys(ATTRIBUTE))
 def test_a_removed_attribute_says_what_to_use(key: str) -> None:
     class_name, name = key.split(".")
-    result = object.__new__(CLASSES[class_name])
+    kind = CLASSES[class_name]
+    result: Any = kind if issubclass(kind, Enum) else object.__new__(kind)
     with pytest.raises(AttributeError, match=re.escape(INSTEAD[key])):
         getattr(result, name)
-    with pytest.raises(AttributeError, match=f"'{class_name}' object has no attribute 'no_such_name'"):
+    with pytest.raises(AttributeError, match=f"'{class_name}'.* has no attribute 'no_such_name'"):
         result.no_such_name  # noqa: B018
 
 
@@ -69,6 +75,25 @@ def test_a_removed_option_says_what_to_use(key: str) -> None:
     function, option = OPTION.fullmatch(key).groups()  # type: ignore[union-attr]
     with pytest.raises(TypeError, match=re.escape(INSTEAD[key])):
         FUNCTIONS[function](*ARGUMENTS.get(function, ([0, 1], [0, 1])), **{option: 1})
+
+
+def test_weights_by_metric_say_what_to_use() -> None:
+    instead = INSTEAD[removed.WEIGHTS]
+    weights = {"multiclass/accuracy": 2.0, "binary/recall": 1.0}
+    with pytest.raises(RemovedFeature, match=re.escape(instead)):
+        compare(*ARGUMENTS["compare"], rank_by=weights)
+    with pytest.raises(RemovedFeature, match=re.escape(instead)):
+        Rule.parse(b"rank_by: {multiclass/accuracy: 2}\n", "rule.yaml")
+    result = CliRunner().invoke(main, ["compare", "--rank-by", "multiclass/accuracy=2"])
+    assert result.exit_code == 2
+    assert instead in " ".join(result.output.split())
+
+
+def test_a_check_against_a_baseline_is_of_one_metric() -> None:
+    run = evaluate([0, 1] * 9, [0, 1] * 9)
+    with pytest.raises(ValueError, match="in one metric, got multiclass/accuracy, binary/recall: name one, or require"):
+        judge(run, run, rank_by=["multiclass/accuracy", "binary/recall"])
+    assert judge(run, run, rank_by=["multiclass/accuracy"]).passed
 
 
 @pytest.mark.parametrize("key", keys(VALUE))

@@ -37,7 +37,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.loading import loads
 from cmtrack.files import write_whole
-from cmtrack.removed import FAREWELL, STORED, RemovedFeature, reason
+from cmtrack.removed import FAREWELL, STORED, WEIGHTS, RemovedFeature, reason
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
@@ -88,7 +88,7 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
     listed, files = _judged(comparison, rows)
     about = {
         "judged": listed,
-        "criterion": asdict(comparison.criterion),
+        "criterion": {"metrics": comparison.criterion.metrics, "pareto": comparison.criterion.pareto},
         "baseline": None if comparison.baseline is None else comparison.baseline.run_id,
         **_not_judged(comparison),
         "notes": comparison.notes,
@@ -364,10 +364,15 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
         without_rows |= one["rows"] == "left out"
         evaluations[one["run"]["run_id"]] = evaluation
     by = about["criterion"]
-    criterion = Criterion(tuple(by["metrics"]), tuple(by["weights"]), by["pareto"])
+    criterion = Criterion(tuple(by["metrics"]))
+    if len(criterion.metrics) > 1 and not by["pareto"]:
+        raise RemovedFeature(reason(WEIGHTS))
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
+    stated["criterion"].pop("weights", None)  # 0.2 wrote the weights of a sum; of a single metric they say nothing
+    if criterion.pareto and any(run["p_set"] is not None for one in stated["rankings"] for run in one["runs"]):
+        raise RemovedFeature(f"{DATA} holds p-values of a Pareto front")
     if options.criterion is not None and options.criterion != criterion:
         compared.problems.append(f"{RULE} ranks by {options.criterion}, the review by {criterion}")
         return

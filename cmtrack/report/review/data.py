@@ -104,7 +104,6 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "criterion": {
                 "text": str(criterion),
                 "metrics": criterion.metrics,
-                "weights": criterion.weights,
                 "pareto": criterion.pareto,
                 "better": None if criterion.pareto else criterion.direction,
             },

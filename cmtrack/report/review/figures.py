@@ -64,7 +64,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         [run.difference for run in runs],
         [(run.difference_low, run.difference_high) for run in runs],
         tied=np.array([run.tied for run in runs]),
-        metric_title=fmt.capital(title if criterion.single else "weighted sum, in standard errors"),
+        metric_title=fmt.capital(title),
         better=criterion.direction,
         chosen=next((place for place, run in enumerate(runs) if run.chosen), None),
         confidence_level=ranking.confidence_level,
@@ -236,8 +236,7 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
     name = varied(runs)
     if name is None or ranking.criterion.pareto:
         return None
-    single = ranking.criterion.single
-    title = criterion_title(ranking.criterion, ranking.evaluation.positive) if single else "weighted sum"
+    title = criterion_title(ranking.criterion, ranking.evaluation.positive)
     return plots.plot_metric_against_parameter(
         [_number(run, name) for run in runs],
         [run.value for run in runs],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -60,12 +59,10 @@ def lead(comparison: Comparison) -> str:
     if comparison.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         text = f"{fmt.listed(front)} on the Pareto front"
-    elif comparison.criterion.single:
+    else:
         title = fmt.metric_title(comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog)
         over = f" over {ranking.over} with mean" if ranking.over else " with"
         text = f"{say(first.name)} leads{over} {title} {_value(first)}{tied}"
-    else:
-        text = f"{say(first.name)} leads the weighted sum{tied}"
     if ranking.foremost is not first:
         text = f"take {say(ranking.foremost.name)}; {text}"
     if len(comparison.rankings) > 1:
@@ -141,10 +138,8 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 
 
 def _leads(ranking: Ranking) -> str:
-    """The kind of lead: "scores highest", "is nearest to zero"; the weighted sum is the next sentence's."""
+    """The kind of lead: "scores highest", "is nearest to zero"."""
     criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
-    if not criterion.single:
-        return "leads"
     if criterion.direction == "nearest zero":
         return f"is nearest to zero{on_average}"
     if criterion.direction == "higher":
@@ -167,9 +162,6 @@ def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
         )
     if ranking.criterion.pareto:
         front = [run for run in ranking.runs if run.rank == 1]
-        if len(front) == 1:
-            others = "1 other run is" if ties == 2 else f"{ties - 1} other runs are"
-            return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
     some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
@@ -238,23 +230,15 @@ def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     value = f"{_value(first)}{'*' if first.picked else ''}"
     if len(ranking.standings) == 1:
         over = f" over {ranking.over}" if ranking.over else ""
-        if not criterion.single:
-            return []
         alone = f"Its {title}{over} is {value}.{_nothing_beside(comparison, ranking.noun)}"
         return [" ".join([alone, *selection_words(comparison), *selected(ranking)])]
     if ranking.over:
         value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
-    if not criterion.single:
-        titled = partial(fmt.metric_title, positive=positive, catalog=criterion.catalog)
-        values = fmt.listed([f"{titled(n)} {fmt.number(v)}" for n, v in first.values.items()], 6)
-        units = f"each metric in units of its standard error ({values})"
-        sentence = f"{name} has the highest {title.removeprefix('the ')}, {units}."
-    else:
-        over = f" over {ranking.over}" if ranking.over else ""
-        sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
-        if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
-            its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
-            sentence = f"{its} is {value}."
+    over = f" over {ranking.over}" if ranking.over else ""
+    sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
+    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
+        its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
+        sentence = f"{its} is {value}."
     return [" ".join([sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)])]
 
 
@@ -275,7 +259,7 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
 
 def selected(ranking: Ranking) -> list[str]:
     """The note on the leader's interval, which allows for its selection."""
-    if not (ranking.leader.picked and ranking.criterion.single):  # of a sum no interval is said
+    if not ranking.leader.picked:
         return []
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
     return [f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"]
@@ -316,7 +300,6 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
 def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
-    maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
     off = [say(run.name) for run in ranking.runs if not run.tied]
     titles = fmt.listed([fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics], 6)
     values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
@@ -325,10 +308,10 @@ def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
         return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(comparison, ranking.noun)}"]
     be = "is alone" if len(front) == 1 else "are"
     sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
-    if maybe:
-        sentences.append(f"Not significantly dominated ({fmt.level(ranking.confidence_level)}): {fmt.listed(maybe)}.")
     if off:
-        sentences.append(f"Significantly dominated in every metric: {fmt.listed(off)}.")
+        be = "is" if len(off) == 1 else "are"
+        why = "another run is at least as good in every metric and better in one"
+        sentences.append(f"{fmt.listed(off)} {be} dominated: {why}.")
     return [" ".join(sentences)]
 
 
@@ -442,7 +425,7 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         result = f"{fmt.listed(front)} on the Pareto front"
     else:
-        value = f" with {_value(first)}" if ranking.criterion.single else ""
+        value = f" with {_value(first)}"
         result = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
     tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
     return " ".join([f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)])

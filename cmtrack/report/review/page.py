@@ -220,8 +220,8 @@ def _methods(comparison: Comparison) -> list[str]:
     ]
     if comparison.criterion.pareto:
         notes = [
-            "A run is dominated where another one is significantly better in every metric. Its p-value is the largest "
-            "over the metrics, adjusted for all pairs of runs (Holm 1979)."
+            "A run is dominated if another run is at least as good in every metric and better in one. The fronts "
+            "follow from the values alone: nothing is tested."
         ]
     else:
         notes += [
@@ -233,8 +233,6 @@ def _methods(comparison: Comparison) -> list[str]:
             "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
             _margin(comparison),
         ]
-    if not comparison.criterion.single and not comparison.criterion.pareto:
-        notes.append("In the weighted sum, each metric is in units of the runs' median standard error.")
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
         notes.append("Differences are differences of the distances from zero.")
     notes.append(
@@ -265,10 +263,7 @@ def _who(names: list[str], of: int) -> str:
 def _reading(comparison: Comparison) -> str:
     at, several = fmt.level(comparison.confidence_level), len(comparison.standings) > 1
     if comparison.criterion.pareto:
-        return (
-            f"Brackets are {at} intervals; # is the number of the front. A run is dominated where p, of not being so, "
-            f"is at most {1 - comparison.confidence_level:.3g}."
-        )
+        return f"Brackets are {at} intervals; # is the number of the front. The runs of front 1 are not dominated."
     most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
     picked = f" {SELECTED[most > 1]}." if most else ""  # the interval that allows for selection
     reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
@@ -345,16 +340,10 @@ def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Ce
             (fmt.capital(title), partial(_value, name=name, ranks=criterion.single))
             for title, name in zip(titles, criterion.metrics, strict=True)
         ]
-    if not criterion.single and not criterion.pareto:
-        columns.append(("Sum", lambda one: _two_places(one.value, one.interval)))
-    if several and criterion.pareto:
-        share = "Share of resamples on the front"
-        columns.append((share, lambda one: cell(fmt.chance(one.probability_best), one.probability_best)))
-    elif several:
+    if several and criterion.single:
         columns.append((_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking)))
-    if several:
-        untested = None if criterion.pareto else ranking.leader
-        columns.append(("p", lambda one: cell("–") if one is untested else cell(fmt.p_text(one.p_set), one.p_set)))
+        leader = ranking.leader
+        columns.append(("p", lambda one: cell("–") if one is leader else cell(fmt.p_text(one.p_set), one.p_set)))
     if any(one.gates for one in ranking.standings):
         columns.append(("Gates", _passed))
     return columns
@@ -371,15 +360,8 @@ def _value(one: Ranked, name: str, ranks: bool) -> Cell:
     return value_cell(one.evaluation.metrics[name], ends)
 
 
-def _two_places(value: float, ends: tuple[float, float]) -> Cell:
-    """A number in standard errors."""
-    return cell(fmt.two_places(value), value, fmt.two_places_interval(ends)) | {"ends": (value, *ends)}
-
-
 def _difference(one: Ranked, ranking: Ranking) -> Cell:
     value, ends = one.difference, (one.difference_low, one.difference_high)
-    if not ranking.criterion.single:
-        return _two_places(value, ends)
     text = "leader" if ranking.over and one is ranking.leader else fmt.signed(value, ends).split(" [")[0]
     return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
 

@@ -61,10 +61,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
     titles = [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics]
     if criterion.pareto:
         return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
-    if criterion.single:
-        return titles[0]
-    parts = (f"{weight:g} × {title}" for weight, title in zip(criterion.weights, titles, strict=True))
-    return f"the weighted sum {' + '.join(parts)}"
+    return titles[0]
 
 
 def shared_positive(comparison: Comparison) -> Label | None:
@@ -141,7 +138,7 @@ def all_others(n: int, noun: str) -> str:
 
 def behind_words(ranking: Ranking) -> str:
     """The words for runs that are ruled out or dominated."""
-    return "significantly dominated" if ranking.criterion.pareto else RULED_OUT
+    return "dominated" if ranking.criterion.pareto else RULED_OUT
 
 
 def gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:

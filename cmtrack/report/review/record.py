@@ -132,12 +132,10 @@ def decides(comparison: Comparison) -> str:
     """The rule by which a run, or a model, is chosen."""
     noun = comparison.noun
     alpha = f"{1 - comparison.confidence_level:.3g}"
-    test, out, rest = "being the best", RULED_OUT, MAY_BE_BEST
+    test = "the difference from the leader, adjusted for all pairs," if noun == "model" else "being the best"
+    sentence = f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; all others {MAY_BE_BEST}."
     if comparison.criterion.pareto:
-        test, out, rest = "not being dominated", "dominated", "are not"
-    elif noun == "model":
-        test = "the difference from the leader, adjusted for all pairs,"
-    sentence = f"A {noun} is {out} where its p-value of {test} is at most {alpha}; all others {rest}."
+        sentence = "A run is dominated if another run is at least as good in every metric and better in one."
     if not comparison.how.get("tie_breakers"):
         return f"{sentence} No tie-breaker was given: the {noun} of the best value is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)

@@ -225,7 +225,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _several(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):  # weights or shares by name
+    if isinstance(value, Mapping):  # shares by name
         return [f"{name}={number:.12g}" for name, number in value.items()]
     return list(value) if isinstance(value, (list, tuple)) else [value]
 

@@ -186,12 +186,12 @@ GROUPS = Grouping.nps("strict")
     "given",
     [
         {},
-        {"rank_by": {"multiclass/accuracy": 2.0, "class/0/recall": 1.0}, "margin": 0.0},
+        {"rank_by": "multiclass/accuracy", "margin": 0.0},
         {"rank_by": ["multiclass/accuracy", "class/0/recall"], "seed": np.int64(4)},
         {"grouping": GROUPS, "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
         {"block": "params.fold", "model": "params.m", "block_kind": "folds", "test_train_ratio": 0.25},
     ],
-    ids=["nothing", "weights", "front", "groups", "blocks"],
+    ids=["nothing", "metric", "front", "groups", "blocks"],
 )  # fmt: skip
 def test_arguments_can_be_written_as_a_rule_and_read_again(given):
     options = CompareOptions(**given)
