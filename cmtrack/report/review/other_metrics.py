@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
@@ -66,7 +67,7 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say) -> Table:
     runs.sort(key=lambda run: (run.rank, place_above[run.name]))
     chosen = ranking.foremost.name
     drawn = bars([(run.value, run.low, run.high) for run in runs], [run.tied for run in runs])
-    rows = []
+    rows: list[dict[str, Any]] = []
     for run, bar in zip(runs, drawn, strict=True):
         status = "tied" if run.tied else "behind"
         p = cell(fmt.p_text(run.p_set), run.p_set)
