@@ -176,15 +176,6 @@ def two_places_interval(ends: Interval) -> str:
     return f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
 
 
-def chance(probability: float) -> str:
-    """A probability in whole per cent, neither 0 nor 100; "–" where it is not known."""
-    if math.isnan(probability):
-        return "–"
-    if 0.005 <= probability <= 0.995:
-        return f"{100 * probability:.0f} %"
-    return "< 1 %" if probability < 0.5 else "> 99 %"
-
-
 def rounded(value: float) -> float | None:
     """A number with six decimals, for tables that programs read; None where it is undefined."""
     return round(float(value), 6) if math.isfinite(value) else None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.digits import chance as chance
 from cmtrack.digits import count as count
 from cmtrack.digits import in_words as in_words
 from cmtrack.digits import interval as interval
