@@ -718,7 +718,7 @@ def test_a_server_is_asked_once_and_a_database_needs_its_library(monkeypatch: py
     assert asked == [(("https://host", "/health"), {"max_retries": 0, "timeout": (3.0, 10.0), "stream": True})]
     monkeypatch.setattr(mlflow, "get_tracking_uri", lambda: "mysql+pymysql://host")
     assert send.client_for().tracking_uri == "its own"
-    assert imported == ["sqlalchemy"] * 2
+    assert imported == ["sqlalchemy", "mlflow.store.tracking.sqlalchemy_store"] * 2
 
     def closed(*_: Any, **__: Any) -> None:
         raise OSError("outer") from OSError("refused\nfor good")
@@ -1456,7 +1456,12 @@ def test_runs_are_divided_by_a_table_of_their_rows(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ValueError, match="segments need rows of labels, got"):
         segments._check_labels(replace(one, rows=None), [0])
     tagged: list[Any] = []
-    store.set_tag = lambda *tag: tagged.append(tag)
+
+    def log_batch(run_id: str, tags: Any, synchronous: bool) -> None:
+        tagged.extend((run_id, tag.key, tag.value) for tag in tags)
+        store.get_run(run_id).data.tags.update({tag.key: tag.value for tag in tags})
+
+    store.log_batch = log_batch
     texts: list[Any] = []
     monkeypatch.setattr(segments, "filing", lambda *_: Any_(log_text=lambda *text: texts.append(text)))
     segments.segment_runs("a", table, segments=[("region", "ids")], y_true="y", log=True)
