@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from cmtrack.report.figures import Picture
 from support import ROOT
 
 HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -98,14 +99,17 @@ def forked_workers(store_uri: str, run_ids: Sequence[str], when: str) -> subproc
     )  # fmt: skip
 
 
-PASS, DROP, HANG = "pass", "drop", "hang"
+PASS, DROP, HANG, PAGE, LOGIN, DRIP = "pass", "drop", "hang", "page", "login", "drip"
+HTML = b"<html>Please sign in</html>"
+DRIPS, DRIP_SECONDS = 20, 0.1
 
 
 class FaultyProxy:
     """Forwards to a server; ``fault(method, path, number)`` says what to do with each request.
 
-    It answers with PASS, DROP (the connection is closed without a word), HANG (no answer until the end), or a status
-    such as 500 or 429.
+    It answers with PASS, DROP (the connection is closed without a word), HANG (no answer until the end), a status such
+    as 500 or 429, PAGE (200 with a page of its own), LOGIN (a redirect to such a page), or DRIP (an answer that comes
+    byte by byte and is never whole).
     """
 
     def __init__(self, port: int) -> None:
@@ -130,6 +134,9 @@ class FaultyProxy:
         self.requests.append((handler.command, handler.path))
         self.headers.append(dict(handler.headers))
         what = self.fault(handler.command, handler.path, len(self.requests))
+        if what in _STRANGE or handler.path == "/login":
+            _STRANGE.get(what, _reply_with_page)(handler)
+            return
         if what == HANG:
             self._ended.wait()
         if what in (DROP, HANG):
@@ -170,6 +177,30 @@ class FaultyProxy:
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)
+
+
+def _reply_with_page(handler: BaseHTTPRequestHandler) -> None:
+    FaultyProxy._reply(handler, 200, HTML, {"Content-Type": "text/html"})
+
+
+def _lead_to_login(handler: BaseHTTPRequestHandler) -> None:
+    FaultyProxy._reply(handler, 302, HTML, {"Content-Type": "text/html", "Location": "/login"})
+
+
+def _drip(handler: BaseHTTPRequestHandler) -> None:
+    """Answer with one byte after the other, and close the connection before the last one."""
+    handler.close_connection = True
+    with contextlib.suppress(OSError):  # the client has gone
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(DRIPS + 1))
+        handler.end_headers()
+        for _ in range(DRIPS):
+            handler.wfile.write(b" ")
+            time.sleep(DRIP_SECONDS)
+    handler.connection.close()
+
+
+_STRANGE = {PAGE: _reply_with_page, LOGIN: _lead_to_login, DRIP: _drip}
 
 
 class ForwardProxy(FaultyProxy):
@@ -306,6 +337,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8ffff3f0005fe02fe0def46b8"
+    "0000000049454e44ae426082"
+)
+
+
+def draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
+    """Draw one picture in place of all: drawing has tests of its own."""
+    pictures["confusion_matrix"] = Picture(
+        "confusion_matrix", "Confusion matrix", "", "cmtrack_confusion_matrix.png", PIXEL, "<svg></svg>", chart=PIXEL
+    )
 
 
 # -- file operations -------------------------------------------------------------------------------------------------

@@ -23,12 +23,11 @@ import pytest
 
 from cmtrack import Comparison, Evaluation, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.storage import file_without_probabilities
-from cmtrack.report.figures import Picture
 from cmtrack.report.review import bundle
 from cmtrack.tracking import cache, package, spool
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
-from support.faults import FILE_FAULTS, INTERRUPTED, Ended, with_file_fault
+from support.faults import FILE_FAULTS, INTERRUPTED, Ended, draw_one_picture, with_file_fault
 from support.problems import random_problem
 from support.stores import sqlite_store
 
@@ -37,10 +36,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 ALL = os.environ.get("CMTRACK_TEST_ALL")
 WHOLE, WAITING, SAID, NOTHING, ELSE = "whole", "waiting", "said", "nothing was begun", "else"
 ROWS = "cmtrack_predictions.parquet"
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8ffff3f0005fe02fe0def46b8"
-    "0000000049454e44ae426082"
-)
 
 
 def judged(seed: int) -> Evaluation:
@@ -77,18 +72,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.delenv("CMTRACK_SPOOL", raising=False)
         patch.setattr(tempfile, "tempdir", str(root / "temporary"))
         patch.setattr(spool, "_MEMORY", root / "memory")
-        patch.setattr(package, "_draw", drawn)
+        patch.setattr(package, "_draw", draw_one_picture)
         mlflow.create_experiment("e", artifact_location=(root / "artifacts").as_uri())
         made = Bench(root, mlflow.MlflowClient())
         made.emptied()
         yield made
-
-
-def drawn(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
-    """One picture: drawing has tests of its own."""
-    pictures["confusion_matrix"] = Picture(
-        "confusion_matrix", "Confusion matrix", "", "cmtrack_confusion_matrix.png", PIXEL, "<svg></svg>", chart=PIXEL
-    )
 
 
 Check = Callable[[Ended], str]
