@@ -14,7 +14,7 @@
     });
   }
   function show() {
-    var rows = at("rows-of-pairs"), select = at("pair-with");
+    var rows = at("pair-rows"), select = at("pair-with");
     document.querySelectorAll("[data-pair]").forEach(function (part) { part.hidden = part.dataset.pair !== rival; });
     if (select) {
       select.value = rival;

@@ -65,7 +65,7 @@ def test_a_cell_opens_its_rows(browser, pages: dict[str, str], name: str) -> Non
 def test_rows_follow_the_compared_run(browser, pages: dict[str, str]) -> None:
     page = browser.new_page()
     page.goto(pages["review"])
-    rows = page.locator("#rows-of-pairs [data-pair]:visible")
+    rows = page.locator("#pair-rows [data-pair]:visible")
     names = page.locator("#pair-with option").all_text_contents()
     for name in names:
         page.select_option("#pair-with", label=name)

@@ -195,7 +195,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
 
 def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Comparison) -> None:
     page = html(comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False))
-    part = page[page.index('<section id="rows-of-pairs">') :]
+    part = page[page.index('<section id="pair-rows">') :]
     numbers = re.findall(r'<div data-pair="(\d+)">', part[: part.index("</section>")])
     assert len(set(numbers)) == len(numbers) == 3
     shown = flips(comparison)
