@@ -279,8 +279,16 @@ def _gaps_of_same_rows(
                 gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
                 continue
             value = runs[run_id].metrics[metric]
-            numbers = (pairs.difference[place, -1], pairs.error[place, -1], math.nan, math.nan, pairs.pvalue[place, -1])
-            gaps[run_id] = Difference(metric, value, answered.metrics[metric], *map(float, numbers))
+            gaps[run_id] = Difference(
+                metric,
+                value,
+                answered.metrics[metric],
+                difference=float(pairs.difference[place, -1]),
+                standard_error=float(pairs.error[place, -1]),
+                low=math.nan,
+                high=math.nan,
+                pvalue=float(pairs.pvalue[place, -1]),
+            )
     return gaps
 
 
