@@ -93,7 +93,7 @@ class Redirected(ValueError):
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     """Upload a file to the server of its folder, and to no other.
 
-    Redirected if the server sends it on; HTTPError if it refuses.
+    Redirected if the server sends it on; HTTPError if it refuses; OSError if a web page is the answer.
     """
     name = os.path.basename(file)  # that of a file in memory is not in its path
     place = "/".join(filter(None, (subfolder, name)))
@@ -103,6 +103,15 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     if 300 <= answer.status_code < 400:
         raise Redirected(f"the store answers {answer.status_code} and sends the file on to another address")
     answer.raise_for_status()
+    if _is_web_page(answer):  # of a proxy: images are not looked for afterwards, as the other files are
+        raise OSError(f"the store answers the upload of {name} with a web page")
+
+
+def _is_web_page(answer: Any) -> bool:
+    """True for a page, but not for a word that a server sends as HTML because that is its default."""
+    is_html = answer.headers.get("Content-Type", "").startswith("text/html")
+    begins_as_page = answer.content[:100].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    return answer.status_code == 200 and is_html and begins_as_page
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:
